@@ -1,0 +1,39 @@
+package host
+
+import "path/filepath"
+
+// Roots are the directories that the programs touch. Everything they read or write
+// lies below one of them, so that a test can point a program at another tree.
+type Roots struct {
+	// Sys is where sysfs is mounted.
+	Sys string
+	// Dev is where devtmpfs is mounted. Of it only the directory vfio is used.
+	Dev string
+	// DevicePlugins is kubelet's device plugin directory. Its place is a constant of
+	// kubelet that does not follow --root-dir.
+	DevicePlugins string
+	// CDI is the directory of generated CDI specs.
+	CDI string
+	// Run is a program's own in-memory directory. It need not exist.
+	Run string
+}
+
+// System is the layout of a Linux node. The program's name decides Run.
+func System(program string) Roots { return Under("/", program) }
+
+// Under is System's layout below another directory.
+func Under(dir, program string) Roots {
+	return Roots{
+		Sys:           filepath.Join(dir, "sys"),
+		Dev:           filepath.Join(dir, "dev"),
+		DevicePlugins: filepath.Join(dir, "var/lib/kubelet/device-plugins"),
+		CDI:           filepath.Join(dir, "var/run/cdi"),
+		Run:           filepath.Join(dir, "run", program),
+	}
+}
+
+// VFIO is the directory of VFIO's nodes, Dev/vfio. It is what a pod mounts.
+func (r Roots) VFIO() string { return filepath.Join(r.Dev, "vfio") }
+
+// VFIODevices is the directory of VFIO's character devices, Dev/vfio/devices.
+func (r Roots) VFIODevices() string { return filepath.Join(r.Dev, "vfio", "devices") }
