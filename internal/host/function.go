@@ -1,0 +1,173 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"kata-device-plugin/internal/pci"
+)
+
+// verdict is what became of the attempt to read one function.
+type verdict uint8
+
+const (
+	found    verdict = iota // it belongs into the snapshot
+	unwanted                // it is there, and nobody asked for such a function
+	left                    // it went away while it was read
+)
+
+// function reads one function. link is nil when it has no VFIO device, before when
+// no earlier look knew it.
+func (l *look) function(a pci.Address, link *classLink, before *Function) (Function, verdict) {
+	var old Function
+	if before != nil {
+		old = *before
+	}
+	f := Function{Known: old.Known}
+	r := &reader{sys: l.src.Sys}
+	if err := r.place(&f, a, link); gone(err) {
+		return f, left
+	} else if err != nil {
+		old.Address, old.Err = a, err
+		return old, found
+	}
+	r.identity(&f, &old)
+	if link == nil && len(r.errs) == 0 && !r.left && l.src.Wanted != nil && !l.src.Wanted(f.Identity) {
+		return f, unwanted
+	}
+	r.facts(&f, &old)
+	f.Group = l.join(r, old.Group)
+	if link != nil {
+		f.Cdev = l.cdev(r, link, f.Driver, old.Cdev)
+	}
+	if r.left {
+		return f, left
+	}
+	if f.Err = errors.Join(r.errs...); f.Err == nil {
+		f.Known = true
+	}
+	return f, found
+}
+
+// reader reads the attributes of one function. What cannot be read keeps the value
+// that the look before gave it, and is remembered as an error.
+type reader struct {
+	sys  fs.FS
+	dir  string // relative to /sys
+	errs []error
+	left bool // a file that every function has was not there
+}
+
+// place finds the function's directory, through the class link or the bus's list.
+func (r *reader) place(f *Function, a pci.Address, link *classLink) error {
+	if link != nil {
+		f.Path, r.dir = link.path, link.dir
+		return nil
+	}
+	target, err := fs.ReadLink(r.sys, pciDevices+"/"+a.String())
+	if err != nil {
+		return fmt.Errorf("find %s: %w", a, err)
+	}
+	r.dir = strings.TrimPrefix(target, "../../../")
+	if f.Path, err = pci.ParsePath(r.dir); err != nil {
+		return fmt.Errorf("find %s: %w", a, err)
+	}
+	return nil
+}
+
+func (r *reader) identity(f, old *Function) {
+	f.Vendor = required(r, "vendor", pci.ParseID, old.Vendor)
+	f.Device = required(r, "device", pci.ParseID, old.Device)
+	f.Class = required(r, "class", pci.ParseClass, old.Class)
+	f.Revision = required(r, "revision", pci.ParseRevision, old.Revision)
+	f.SubVendor = required(r, "subsystem_vendor", pci.ParseID, old.SubVendor)
+	f.SubDevice = required(r, "subsystem_device", pci.ParseID, old.SubDevice)
+}
+
+func (r *reader) facts(f, old *Function) {
+	f.NUMA = optional(r, "numa_node", parseNode, old.NUMA, NoNode)
+	f.NumVFs = optional(r, "sriov_numvfs", parseCount, old.NumVFs, 0)
+	f.Driver, _ = r.link("driver", old.Driver)
+	physfn, present := r.link("physfn", "")
+	f.PhysFn = old.PhysFn
+	if !present {
+		f.PhysFn = nil
+	} else if a, err := pci.ParseAddress(physfn); err == nil {
+		f.PhysFn = &a
+	} else if physfn != "" {
+		r.fail("physfn", err)
+	}
+}
+
+// required reads an attribute that every function has.
+func required[T any](r *reader, name string, parse func(string) (T, error), old T) T {
+	v, err := read(r, name, parse)
+	switch {
+	case gone(err):
+		r.left = true
+	case err != nil:
+		r.fail(name, err)
+		return old
+	}
+	return v
+}
+
+// optional reads an attribute whose absence is an answer.
+func optional[T any](r *reader, name string, parse func(string) (T, error), old, absent T) T {
+	v, err := read(r, name, parse)
+	switch {
+	case gone(err):
+		return absent
+	case err != nil:
+		r.fail(name, err)
+		return old
+	}
+	return v
+}
+
+func read[T any](r *reader, name string, parse func(string) (T, error)) (T, error) {
+	text, err := fs.ReadFile(r.sys, r.dir+"/"+name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return parse(string(text))
+}
+
+// link reads the base name of a link's target, and whether there is a link.
+func (r *reader) link(name, old string) (string, bool) {
+	target, err := fs.ReadLink(r.sys, r.dir+"/"+name)
+	switch {
+	case gone(err):
+		return "", false
+	case err != nil:
+		r.fail(name, err)
+		return old, true
+	}
+	return path.Base(target), true
+}
+
+func (r *reader) fail(name string, err error) {
+	r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
+}
+
+// parseNode reads numa_node. Every negative number means unknown.
+func parseNode(s string) (Node, error) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(s, "\n"), 10, 32)
+	if err != nil {
+		return NoNode, fmt.Errorf("%q is not a NUMA node", s)
+	}
+	return max(Node(n), NoNode), nil
+}
+
+func parseCount(s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(s, "\n"), 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a count", s)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,118 @@
+package host
+
+import (
+	"slices"
+
+	"kata-device-plugin/internal/pci"
+)
+
+const pciDevices = "bus/pci/devices"
+
+// functions fills in Functions: what the PCI bus lists and what the class links name.
+func (l *look) functions() {
+	addresses := l.addresses()
+	l.next.Functions = make([]Function, 0, len(l.prev.Functions))
+	for _, a := range addresses {
+		link := l.cdevs[a]
+		before, seen := l.prev.Function(a)
+		switch {
+		case seen && l.same(before, link):
+			l.kept = append(l.kept, len(l.next.Functions))
+			l.add(*before)
+		case !l.full && link == nil && l.prev.unwanted[a]:
+			l.next.unwanted[a] = true
+		default:
+			l.read(a, link, before)
+		}
+	}
+	l.refreshGroups()
+}
+
+// addresses are all functions of the bus, sorted, with those that have a class link:
+// while a function comes or goes it may be in one listing only.
+func (l *look) addresses() []pci.Address {
+	names, err := l.list(pciDevices)
+	addresses := make([]pci.Address, 0, len(names)+len(l.cdevs))
+	for _, name := range names {
+		if a, err := pci.ParseAddress(name); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	if err != nil {
+		for a := range l.prev.index {
+			addresses = append(addresses, a)
+		}
+		for a := range l.prev.unwanted {
+			addresses = append(addresses, a)
+		}
+	}
+	for a := range l.cdevs {
+		addresses = append(addresses, a)
+	}
+	slices.SortFunc(addresses, pci.Address.Compare)
+	return slices.Compact(addresses)
+}
+
+// same says whether a glance may take a function over as it was.
+func (l *look) same(before *Function, link *classLink) bool {
+	if l.full || before.Err != nil || (before.Cdev == nil) != (link == nil) {
+		return false
+	}
+	return link == nil || before.Cdev.State == CdevReady && before.Cdev.Name == link.name &&
+		l.next.prints[link.name] == l.prev.prints[link.name]
+}
+
+func (l *look) add(f Function) {
+	l.next.index[f.Address] = len(l.next.Functions)
+	l.next.Functions = append(l.next.Functions, f)
+	if f.Group != nil {
+		if _, ok := l.next.groups[f.Group.Number]; !ok {
+			l.next.groups[f.Group.Number] = f.Group
+		}
+	}
+}
+
+// read reads one function and files it.
+func (l *look) read(a pci.Address, link *classLink, before *Function) {
+	l.touch(before)
+	f, verdict := l.function(a, link, before)
+	switch verdict {
+	case unwanted:
+		l.next.unwanted[a] = true
+	case left:
+		l.next.torn = l.next.torn || link != nil
+	case found:
+		l.touch(&f)
+		l.add(f)
+	}
+}
+
+// touch marks a function's group as one to read again.
+func (l *look) touch(f *Function) {
+	if f != nil && f.Group != nil {
+		l.dirty[f.Group.Number] = true
+	}
+}
+
+// refreshGroups reads again what a glance took over, where a member of the group was
+// read: the member may have changed its driver. Functions that have left count too.
+func (l *look) refreshGroups() {
+	for i := range l.prev.Functions {
+		f := &l.prev.Functions[i]
+		if _, ok := l.next.index[f.Address]; !ok {
+			l.touch(f)
+		}
+	}
+	for _, i := range l.kept {
+		before := l.next.Functions[i]
+		if before.Group == nil || !l.dirty[before.Group.Number] {
+			continue
+		}
+		f, verdict := l.function(before.Address, l.cdevs[before.Address], &before)
+		if verdict == found {
+			l.next.Functions[i] = f
+		} else {
+			l.next.torn = true // the next look finds it gone from the listings
+		}
+	}
+}

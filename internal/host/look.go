@@ -1,0 +1,223 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"kata-device-plugin/internal/pci"
+)
+
+// Source is where a look reads from.
+type Source struct {
+	// Sys is sysfs, usually an *sysfs.FS.
+	Sys fs.ReadLinkFS
+	// Devices is the directory of the character devices as this process sees it. It
+	// is not read through an fs.FS, since device numbers are not part of one.
+	Devices string
+	// Wanted says which functions without a character device are worth a place in
+	// the snapshot. nil stands for all of them.
+	Wanted func(Identity) bool
+}
+
+// Look reads everything. prev, which may be nil, is only used for what cannot be
+// read now.
+func (src Source) Look(prev *Snapshot) *Snapshot { return src.look(prev, true) }
+
+// Glance lists everything, but reads only the functions whose character device came,
+// went or changed hands since prev, and their IOMMU groups. Two system calls a
+// device tell: the node's inode and the class link. What sends no event (drivers of
+// companions that are not on VFIO, the number of VFs) is as old as the last Look.
+func (src Source) Glance(prev *Snapshot) *Snapshot { return src.look(prev, prev == nil) }
+
+// Again reads one function of a snapshot anew, and nothing else but its IOMMU group.
+// It reports false when the function's character device is not where the snapshot has
+// it; only a Look or a Glance can then tell what became of it.
+func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
+	before, ok := s.Function(a)
+	if !ok || before.Cdev == nil {
+		return Function{}, false
+	}
+	name := before.Cdev.Name
+	l := newLook(src, s, true)
+	n, err := lstat(unix.AT_FDCWD, src.Devices+"/"+name)
+	if err != nil {
+		return Function{}, false
+	}
+	l.nodes = map[string]node{name: n}
+	link, err := src.Sys.ReadLink("class/vfio-dev/" + name)
+	if err != nil {
+		return Function{}, false
+	}
+	l.enter(name, link)
+	entry := l.cdevs[a]
+	if entry == nil {
+		return Function{}, false // the number is another device's now
+	}
+	f, verdict := l.function(a, entry, before)
+	return f, verdict == found
+}
+
+// look is one pass over the node.
+type look struct {
+	src  Source
+	prev *Snapshot
+	full bool
+	next *Snapshot
+
+	nodes map[string]node            // the devices directory
+	cdevs map[pci.Address]*classLink // /sys/class/vfio-dev, as far as it is PCI
+	dirty map[string]bool            // IOMMU groups in which something changed
+	fresh map[string]bool            // IOMMU groups that were read in this pass
+	kept  []int                      // functions taken over from prev, in next.Functions
+}
+
+// classLink is an entry of /sys/class/vfio-dev: a link to the device's directory.
+type classLink struct {
+	name string // vfioN or noiommu-vfioN
+	dir  string // the function's directory, relative to /sys
+	path pci.Path
+}
+
+func newLook(src Source, prev *Snapshot, full bool) *look {
+	if prev == nil {
+		prev = &Snapshot{}
+	}
+	return &look{
+		src: src, prev: prev, full: full,
+		next: &Snapshot{
+			index:    map[pci.Address]int{},
+			unwanted: map[pci.Address]bool{},
+			prints:   map[string]nodePrint{},
+			groups:   map[string]*IOMMUGroup{},
+		},
+		cdevs: map[pci.Address]*classLink{},
+		dirty: map[string]bool{},
+		fresh: map[string]bool{},
+	}
+}
+
+func (src Source) look(prev *Snapshot, full bool) *Snapshot {
+	l := newLook(src, prev, full)
+	// Nodes before class links: when a number changes hands in between, the link,
+	// which names the function, is the newer of the two.
+	l.listNodes()
+	l.listClass()
+	l.orphans()
+	l.functions()
+	slices.SortFunc(l.next.Strays, func(a, b Stray) int { return strings.Compare(a.Name, b.Name) })
+	return l.next
+}
+
+func (l *look) listNodes() {
+	nodes, err := readNodes(l.src.Devices)
+	if err != nil {
+		l.next.Unread = append(l.next.Unread, err)
+		nodes = make(map[string]node, len(l.prev.prints))
+		for name, p := range l.prev.prints {
+			if p.node.mode != 0 {
+				nodes[name] = p.node
+			}
+		}
+	}
+	l.nodes = nodes
+}
+
+func (l *look) listClass() {
+	const class = "class/vfio-dev"
+	names, err := l.list(class)
+	if err != nil {
+		for name, p := range l.prev.prints {
+			if p.link != "" {
+				l.enter(name, p.link)
+			}
+		}
+		return
+	}
+	for _, name := range names {
+		link, err := l.src.Sys.ReadLink(class + "/" + name)
+		if gone(err) {
+			continue // unbound since the listing
+		}
+		if err != nil {
+			l.next.Unread = append(l.next.Unread, fmt.Errorf("read class link of %s: %w", name, err))
+			if link = l.prev.prints[name].link; link == "" {
+				l.stray(name, StrayUnreadable, "/sys/"+class+"/"+name, err.Error())
+				continue
+			}
+		}
+		l.enter(name, link)
+	}
+}
+
+// enter notes one class link.
+func (l *look) enter(name, link string) {
+	l.next.prints[name] = nodePrint{node: l.nodes[name], link: link}
+	if ok, _ := cdevName(name); !ok {
+		l.stray(name, StrayJunkName, "/sys/class/vfio-dev/"+name, "class entry of an unknown form")
+		return
+	}
+	target := strings.TrimPrefix(link, "../../")
+	dir, ok := strings.CutSuffix(target, "/vfio-dev/"+name)
+	path, err := pci.ParsePath(dir)
+	if !ok || err != nil {
+		l.stray(name, StrayNotPCI, "/sys/"+target, "the parent is no PCI function")
+		return
+	}
+	l.cdevs[path.Address] = &classLink{name: name, dir: dir, path: path}
+}
+
+// orphans notes the nodes that sysfs does not list.
+func (l *look) orphans() {
+	for name, n := range l.nodes {
+		if _, listed := l.next.prints[name]; listed {
+			continue
+		}
+		path := DevicesDir + "/" + name
+		ok, noIOMMU := cdevName(name)
+		switch {
+		case !ok:
+			l.stray(name, StrayJunkName, path, n.kind())
+		case !n.isChar():
+			l.stray(name, StrayNotChar, path, n.kind())
+		case noIOMMU:
+			l.stray(name, StrayNoIOMMU, path, n.kind())
+		default:
+			l.stray(name, StrayOrphan, path, n.kind())
+		}
+	}
+}
+
+func (l *look) stray(name string, kind StrayKind, path, detail string) {
+	l.next.Strays = append(l.next.Strays, Stray{Name: name, Kind: kind, Path: path, Detail: detail})
+}
+
+// list returns the names in a directory of sysfs. A directory that does not exist is
+// empty: without the vfio module there is no class vfio-dev.
+func (l *look) list(dir string) ([]string, error) {
+	entries, err := fs.ReadDir(l.src.Sys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("list /sys/%s: %w", dir, err)
+		l.next.Unread = append(l.next.Unread, err)
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// gone says whether an error means that the file's device has left while we looked:
+// the name is not there any more, or the file was opened before and kernfs refuses to
+// read it (ENODEV, fs/kernfs/file.c).
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
+}
