@@ -1,0 +1,28 @@
+// Command kata-device-plugin declares the node's VFIO-bound NVIDIA GPUs and NVSwitches
+// to kubelet, for pods that run in Kata VMs. It takes no arguments.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/host"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+func main() {
+	const name = "kata-device-plugin"
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	program := agent.Program{
+		Name: name, Version: version,
+		Roots: host.System(name), Table: declare.Passthrough(),
+	}
+	os.Exit(program.Command(ctx, os.Args[1:], os.Stderr))
+}

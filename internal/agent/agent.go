@@ -1,0 +1,220 @@
+// Package agent is the one loop that the node programs share: look, declare, make
+// resolvable, announce. It is level-triggered: what happens on the node only says
+// "look again", and each look computes the whole of what should be true.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/health"
+	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/kubelet"
+	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/watch"
+)
+
+// Times that decide something. They are fields so that tests can say them.
+type times struct {
+	quiet, most time.Duration // debounce: how long to wait for the end of a burst, and at most
+	resync      time.Duration // full look without any event
+	poll        time.Duration // the same where inotify is not to be had
+	settle      time.Duration // how long a torn state may last before it is reported
+	foreign     time.Duration // how long kubelet may believe devices that are not ours
+	differ      time.Duration // how long kubelet's list may lag behind ours
+}
+
+func defaultTimes() times {
+	return times{
+		quiet: 5 * time.Millisecond, most: 25 * time.Millisecond,
+		resync: 30 * time.Second, poll: time.Second,
+		settle: 2 * time.Second, foreign: time.Second, differ: 5 * time.Second,
+	}
+}
+
+// Agent offers the devices of one node.
+type Agent struct {
+	prog  Program
+	log   *slog.Logger
+	times times
+
+	health *health.Server
+	source host.Source
+
+	poke chan struct{}      // an endpoint's status changed
+	asks chan chan struct{} // somebody needs a full look, and waits for it
+
+	mu       sync.RWMutex // what Allocate reads and the loop writes
+	snapshot *host.Snapshot
+	offers   []*offer // in the order in which they came to be
+
+	// Only the loop uses what follows.
+	findings   []finding.Finding    // of the last look, those of devices not included
+	foreign    []cdi.Foreign        // other owners' specs
+	neighbours *cdi.Neighbours      // what reads them
+	checkpoint *kubelet.Checkpoint  // what kubelet believes
+	rivals     *kubelet.Rivals      // other plugins' sockets
+	since      map[string]time.Time // when a state began that is reported only if it lasts
+	retries    int                  // looks in a row that met a torn or unreadable state
+	report     *report              // what was logged, so that only changes are
+}
+
+// New makes an agent. It reads and starts nothing yet.
+func New(prog Program, log *slog.Logger) *Agent {
+	return &Agent{
+		prog: prog, log: log, times: defaultTimes(),
+		poke:       make(chan struct{}, 1),
+		asks:       make(chan chan struct{}),
+		neighbours: cdi.NewNeighbours(prog.Roots.CDI),
+		checkpoint: kubelet.NewCheckpoint(prog.Roots.DevicePlugins),
+		rivals:     kubelet.NewRivals(prog.Roots.DevicePlugins, prefixes(prog.Table)),
+		since:      map[string]time.Time{},
+		report:     newReport(log),
+	}
+}
+
+// Run offers the node's devices until ctx ends. Everything it started has ended when it
+// returns; the CDI specs stay, since pods may be in creation.
+func (a *Agent) Run(ctx context.Context) error {
+	sys, err := sysfs.Open(a.prog.Roots.Sys)
+	if err != nil {
+		return err
+	}
+	defer sys.Close()
+	a.source = host.Source{Sys: sys, Devices: a.prog.Roots.VFIODevices(), Wanted: a.prog.Table.Wants}
+
+	a.health, err = health.Serve(a.prog.Roots.Run, a.log)
+	switch {
+	case errors.Is(err, health.ErrNoDirectory):
+		a.log.Info("running without a health socket", "reason", err.Error())
+	case err != nil:
+		return err
+	}
+	err = a.loop(ctx)
+	for _, o := range a.offers {
+		err = errors.Join(err, o.stop())
+	}
+	return errors.Join(err, a.health.Close())
+}
+
+// loop looks whenever there is a reason to.
+func (a *Agent) loop(ctx context.Context) error {
+	var signals <-chan struct{}
+	watcher, err := a.watch()
+	if err != nil {
+		a.log.Warn("no events from the kernel: looking every second instead", "reason", err.Error())
+	} else {
+		defer watcher.Close()
+		signals = watcher.Signals(ctx, a.times.quiet, a.times.most)
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var due time.Time // when the next full look is due
+	var wait time.Duration
+	for {
+		var asked chan struct{}
+		looking := true
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+			a.retries = 0
+		case asked = <-a.asks:
+		case <-timer.C:
+		case <-a.poke:
+			looking = false
+		}
+		now := time.Now()
+		if looking {
+			if watcher != nil {
+				a.arm(watcher)
+			}
+			full := asked != nil || !now.Before(due)
+			if full {
+				due = now.Add(a.interval(watcher))
+			}
+			a.look(ctx, full, now)
+			a.kick()
+		}
+		if asked != nil {
+			close(asked)
+		}
+		wait = a.assess(now)
+		timer.Reset(min(wait, time.Until(due)))
+	}
+}
+
+func (a *Agent) watch() (*watch.Watcher, error) {
+	r := a.prog.Roots
+	return watch.New(r.VFIO(), r.VFIODevices(), r.DevicePlugins, r.CDI)
+}
+
+// arm places the watches. Where that fails events are missing, so looks have to come
+// more often; the reason is logged when it changes.
+func (a *Agent) arm(w *watch.Watcher) {
+	err := w.Arm()
+	a.report.once("watch", err, "some events from the kernel are missing: looking every second instead")
+}
+
+func (a *Agent) interval(w *watch.Watcher) time.Duration {
+	if w == nil || a.report.failing("watch") {
+		return a.times.poll
+	}
+	return a.times.resync
+}
+
+// kick lets the endpoints look at kubelet's directory.
+func (a *Agent) kick() {
+	for _, o := range a.offers {
+		o.endpoint.Kick()
+	}
+}
+
+// changed is called by endpoints, from their own goroutines.
+func (a *Agent) changed() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+// refresh waits for a full look that began after the call.
+func (a *Agent) refresh(ctx context.Context) error {
+	done := make(chan struct{})
+	select {
+	case a.asks <- done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// holder is how this process names itself to other agents.
+func (a *Agent) holder() string {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "unknown host name"
+	}
+	return a.prog.Name + " in " + hostname
+}
+
+// prefixes are the beginnings of all sockets that this program makes.
+func prefixes(t declare.Table) []string {
+	var all []string
+	for _, r := range t {
+		all = append(all, socketPrefix(r.Resource))
+	}
+	return all
+}

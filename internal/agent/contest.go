@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/kubelet"
+)
+
+// contest is the question whether kubelet believes another plugin for a resource.
+//
+// It is seen in kubelet's checkpoint, which holds the healthy devices of each resource
+// as the last list of any plugin had them. It is not fought: the list is repeated once
+// when another plugin has left, because kubelet then goes on to believe a list that
+// nobody stands for.
+type contest struct {
+	since    time.Time // when kubelet's list was first another one
+	standing bool
+	theirs   []string
+	repeated time.Time // the departure that the last repetition answered
+}
+
+// verdict is the outcome of one judgement.
+type verdict struct {
+	found  []finding.Finding
+	repeat bool          // announce once more
+	again  time.Duration // judge again after this time, 0 for no need
+}
+
+// judge compares what kubelet believes with what it was told.
+func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Rivals, t times, now time.Time) verdict {
+	status := o.endpoint.Status()
+	ours := o.endpoint.Healthy()
+	theirs, known := check.Healthy(o.resource)
+	if !status.Registered || !known || slices.Equal(ours, theirs) {
+		*c = contest{repeated: c.repeated}
+		return verdict{}
+	}
+	if c.since.IsZero() {
+		c.since = now
+	}
+	c.theirs = theirs
+	grace := t.differ
+	if slices.ContainsFunc(theirs, func(id string) bool { return !o.knows(id) }) {
+		grace = t.foreign // nobody but another plugin can have said that
+	}
+	from := c.since
+	if status.Sent.After(from) {
+		from = status.Sent
+	}
+	if wait := from.Add(grace).Sub(now); wait > 0 && !c.standing {
+		return verdict{again: wait}
+	}
+	c.standing = true
+	v := verdict{found: []finding.Finding{c.finding(o.resource, ours)}, again: t.differ}
+	if left := rivals.Left(); left.After(c.repeated) && !left.Before(c.since.Add(-t.differ)) {
+		c.repeated, v.repeat = left, true
+	}
+	return v
+}
+
+func (c *contest) finding(resource string, ours []string) finding.Finding {
+	return finding.New(finding.Contested(), "",
+		finding.Evidence{Path: "ours", Value: list(ours)},
+		finding.Evidence{Path: "kubelet's", Value: list(c.theirs)}).For(resource)
+}
+
+func list(ids []string) string { return "[" + strings.Join(ids, " ") + "]" }

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/kubelet"
+	"kata-device-plugin/internal/nodelock"
+)
+
+// offer is one resource that this process offers, or would offer if another agent did
+// not. Once made it stays for the life of the process.
+type offer struct {
+	resource string
+	file     *cdi.File
+	endpoint *kubelet.Endpoint
+	lock     *nodelock.Lock
+	contest  contest
+
+	// base are the devices as declared; devices are those that were announced, with
+	// what else speaks against them.
+	base    []declare.Device
+	devices []declare.Device
+	byID    map[string]*declare.Device
+
+	announced bool
+	trouble   []finding.Finding // with the offer as a whole
+	cancel    context.CancelFunc
+	done      chan struct{}
+}
+
+// socketPrefix begins the sockets of a resource: kata-gpu for nvidia.com/gpu.
+func socketPrefix(resource string) string {
+	return "kata-" + resource[strings.LastIndexByte(resource, '/')+1:]
+}
+
+func (a *Agent) newOffer(resource string) *offer {
+	o := &offer{resource: resource, file: cdi.NewFile(a.prog.Roots.CDI, resource)}
+	o.endpoint = kubelet.NewEndpoint(kubelet.Config{
+		Resource:     resource,
+		Dir:          a.prog.Roots.DevicePlugins,
+		SocketPrefix: socketPrefix(resource),
+		Allocate: func(ctx context.Context, ids []string) ([]kubelet.Grant, error) {
+			return a.allocate(ctx, o, ids)
+		},
+		Prefer:  func(available, must []string, size int) []string { return a.prefer(o, available, must, size) },
+		Changed: a.changed,
+		Log:     a.log,
+	})
+	return o
+}
+
+// knows says whether an ID was ever announced here.
+func (o *offer) knows(id string) bool { return o.byID[id] != nil }
+
+// apply makes the declared devices resolvable, and then announces them. The order is
+// the point: nothing is announced healthy before the CDI spec that resolves it is on
+// disk.
+func (o *offer) apply(ctx context.Context, devices []declare.Device, holder, dir string, foreign []cdi.Foreign) error {
+	o.trouble = nil
+	err := o.hold(dir, holder)
+	if errors.Is(err, nodelock.ErrHeld) {
+		o.trouble = []finding.Finding{o.held(err)}
+		return o.stop()
+	}
+	o.base = devices
+	if err == nil {
+		_, err = o.file.Sync(resolvable(devices))
+	}
+	var fault []finding.Finding
+	if err != nil {
+		fault = []finding.Finding{finding.New(finding.SpecUnwritten(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
+	}
+	o.trouble = fault
+	o.set(devices, fault, conflicts(o.resource, foreign))
+	o.endpoint.Announce(o.list())
+	o.start(ctx)
+	return nil
+}
+
+// hold takes the node's lock of the resource, and takes it again when its file was
+// removed from the CDI directory.
+func (o *offer) hold(dir, holder string) error {
+	if o.lock != nil && o.lock.Held() {
+		return nil
+	}
+	lock, err := nodelock.Take(dir, o.resource, holder)
+	if err != nil {
+		return err
+	}
+	if o.lock != nil {
+		err = o.lock.Release()
+	}
+	o.lock = lock
+	return errors.Join(err, o.file.Sweep())
+}
+
+func (o *offer) held(err error) finding.Finding {
+	return finding.New(finding.HeldElsewhere(), "", finding.Evidence{Path: err.Error()}).For(o.resource)
+}
+
+// set files the devices with everything that speaks against them.
+func (o *offer) set(devices []declare.Device, all []finding.Finding, by map[string]finding.Finding) {
+	o.devices = slices.Clone(devices)
+	o.byID = make(map[string]*declare.Device, len(devices))
+	for i := range o.devices {
+		d := &o.devices[i]
+		d.Faults = slices.Concat(d.Faults, all)
+		if f, ok := by[d.ID]; ok {
+			d.Faults = append(d.Faults, f)
+		}
+		o.byID[d.ID] = d
+	}
+}
+
+// list renders the devices for kubelet.
+func (o *offer) list() []kubelet.Device {
+	l := make([]kubelet.Device, 0, len(o.devices))
+	for i := range o.devices {
+		d := &o.devices[i]
+		l = append(l, kubelet.Device{ID: d.ID, Healthy: d.Healthy(), NUMA: int(d.Function.NUMA)})
+	}
+	return l
+}
+
+// start runs the endpoint, if it does not run.
+func (o *offer) start(ctx context.Context) {
+	o.announced = true
+	if o.cancel != nil {
+		return
+	}
+	ctx, o.cancel = context.WithCancel(ctx)
+	o.done = make(chan struct{})
+	go func() {
+		defer close(o.done)
+		o.endpoint.Run(ctx)
+	}()
+}
+
+// stop ends the endpoint and gives the lock up. The CDI spec stays.
+func (o *offer) stop() error {
+	if o.cancel != nil {
+		o.cancel()
+		<-o.done
+		o.cancel = nil
+	}
+	if o.lock == nil {
+		return nil
+	}
+	lock := o.lock
+	o.lock = nil
+	return lock.Release()
+}
+
+// resolvable are the devices that a CDI spec may name: those that are there. A device
+// that must not be handed out is among them, since a container that holds it may be
+// started again.
+func resolvable(devices []declare.Device) []cdi.Device {
+	var all []cdi.Device
+	for i := range devices {
+		if d := &devices[i]; d.Present {
+			all = append(all, cdi.Device{Name: d.ID, Node: d.Node()})
+		}
+	}
+	return all
+}
+
+// conflicts are the devices of a resource that other owners' specs define too.
+func conflicts(resource string, foreign []cdi.Foreign) map[string]finding.Finding {
+	all := make(map[string]finding.Finding)
+	for _, f := range foreign {
+		if f.Err != nil || f.Kind != resource {
+			continue
+		}
+		for _, name := range f.Names {
+			all[name] = finding.New(finding.SpecConflict(), name, finding.Evidence{Path: f.Path}).For(resource)
+		}
+	}
+	return all
+}

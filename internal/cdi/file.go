@@ -1,0 +1,177 @@
+package cdi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+)
+
+// mode lets container runtimes read the spec that do not run as root.
+const mode = 0o644
+
+// File is the spec file of one kind in a CDI directory. Its methods must not be called
+// concurrently.
+type File struct {
+	dir, kind string
+
+	devices []Device // what data says
+	data    []byte   // what the file has to hold; nil for no file
+	synced  bool     // data was true of the disk, as seen last
+	onDisk  print    // the file then
+}
+
+// NewFile is the spec file of a kind. Nothing is read or written yet.
+func NewFile(dir, kind string) *File { return &File{dir: dir, kind: kind} }
+
+// Path is where the spec is.
+func (f *File) Path() string { return filepath.Join(f.dir, FileName(f.kind)) }
+
+// Sync makes the file say what devices says, if it does not yet, and reports whether
+// it had to write. Without devices there is no file: Kata's Rust shim refuses a spec
+// with an empty list, and with it every CDI device on the node. An edited, truncated
+// or deleted file is put right. After an error the file is as it was, or whole.
+func (f *File) Sync(devices []Device) (changed bool, err error) {
+	if !f.synced || !slices.Equal(devices, f.devices) {
+		data := []byte(nil)
+		if len(devices) > 0 {
+			if data, err = encode(f.kind, devices); err != nil {
+				return false, err
+			}
+		}
+		f.devices, f.data, f.synced = slices.Clone(devices), data, false
+	}
+	if f.InStep() {
+		return false, nil
+	}
+	f.synced = false
+	if same, err := f.compare(); err != nil || same {
+		return false, err
+	}
+	if f.data == nil {
+		err = f.remove()
+	} else {
+		err = f.write()
+	}
+	if err != nil {
+		return false, err
+	}
+	f.note()
+	return true, nil
+}
+
+// InStep says whether the file on disk is still the one that the last Sync made or
+// found. It costs one system call.
+func (f *File) InStep() bool {
+	p, err := printOf(f.Path())
+	return f.synced && err == nil && p == f.onDisk
+}
+
+// Resolves says whether the spec names the device with that node.
+func (f *File) Resolves(d Device) bool { return slices.Contains(f.devices, d) }
+
+// compare reads the file and holds it against what it has to be.
+func (f *File) compare() (same bool, err error) {
+	p, err := printOf(f.Path())
+	if err != nil {
+		return false, fmt.Errorf("look at CDI spec: %w", err)
+	}
+	if f.data == nil {
+		same = p == print{}
+	} else if p.mode == unix.S_IFREG|mode && p.size == int64(len(f.data)) {
+		data, err := os.ReadFile(f.Path())
+		same = err == nil && bytes.Equal(data, f.data)
+	}
+	if same {
+		f.onDisk, f.synced = p, true
+	}
+	return same, nil
+}
+
+// note remembers the file as it is after a change.
+func (f *File) note() {
+	p, err := printOf(f.Path())
+	f.onDisk, f.synced = p, err == nil && (p != print{}) == (f.data != nil)
+}
+
+func (f *File) write() error {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
+	}
+	// The temporary name has no suffix that a CDI reader looks for.
+	pending, err := renameio.NewPendingFile(f.Path(), renameio.WithTempDir(f.dir), renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
+	}
+	_, err = pending.Write(f.data)
+	if err == nil {
+		err = pending.CloseAtomicallyReplace() // syncs the file before it renames
+	}
+	if err == nil {
+		err = syncDir(f.dir)
+	}
+	if err != nil {
+		err = errors.Join(err, pending.Cleanup())
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
+	}
+	return nil
+}
+
+func (f *File) remove() error {
+	if err := os.Remove(f.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove CDI spec: %w", err)
+	}
+	return syncDir(f.dir)
+}
+
+// Sweep removes temporary files that an earlier life left when it was killed between
+// writing and renaming. Only the holder of the kind's lock may call it.
+func (f *File) Sweep() error {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sweep CDI directory: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+FileName(f.kind)) && e.Type().IsRegular() {
+			errs = append(errs, os.Remove(filepath.Join(f.dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// print tells whether a file is the one that was seen before. The zero value stands
+// for no file.
+type print struct {
+	dev, ino     uint64
+	mode         uint32
+	size         int64
+	mtime, ctime unix.Timespec
+}
+
+func printOf(path string) (print, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	if errors.Is(err, unix.ENOENT) {
+		return print{}, nil
+	}
+	if err != nil {
+		return print{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return print{dev: st.Dev, ino: st.Ino, mode: st.Mode, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}, nil
+}

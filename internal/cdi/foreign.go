@@ -1,0 +1,95 @@
+package cdi
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+)
+
+// Neighbours reads the CDI specs of other owners in a directory. It never touches them.
+type Neighbours struct {
+	dir  string
+	seen map[string]neighbour // by file name
+}
+
+type neighbour struct {
+	print print
+	spec  Foreign
+}
+
+// Foreign is what is to be known about another owner's spec file.
+type Foreign struct {
+	Path string
+	// Err says why the file cannot be parsed. Consumers differ in what they make of
+	// it: Kata's shims refuse every CDI device on the node.
+	Err error
+	// Version is the declared CDI version, Kind the kind, Names the devices.
+	Version, Kind string
+	Names         []string
+}
+
+// TooNew says whether Kata's Go shim refuses the file, and with it every CDI device,
+// because it was written for a later version than the shim's library knows (0.6.0).
+func (f *Foreign) TooNew() bool {
+	return f.Err == nil && !slices.Contains([]string{"0.3.0", "0.4.0", "0.5.0", "0.6.0"}, f.Version)
+}
+
+// NewNeighbours watches a directory's foreign specs.
+func NewNeighbours(dir string) *Neighbours {
+	return &Neighbours{dir: dir, seen: map[string]neighbour{}}
+}
+
+// Read returns the specs of all files in the directory but those named in own. Only
+// files that have changed since the last call are read.
+func (n *Neighbours) Read(own []string) ([]Foreign, error) {
+	entries, err := os.ReadDir(n.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list CDI directory: %w", err)
+	}
+	now := make(map[string]neighbour)
+	var all []Foreign
+	for _, e := range entries {
+		name := e.Name()
+		ext := filepath.Ext(name)
+		// The suffixes and the depth that CDI readers look at.
+		if (ext != ".json" && ext != ".yaml") || e.IsDir() || slices.Contains(own, name) {
+			continue
+		}
+		path := filepath.Join(n.dir, name)
+		p, err := printOf(path)
+		if err == nil && p == (print{}) {
+			continue // removed since the listing
+		}
+		seen, known := n.seen[name]
+		if !known || err != nil || seen.print != p {
+			seen = neighbour{print: p, spec: read(path)}
+		}
+		now[name] = seen
+		all = append(all, seen.spec)
+	}
+	n.seen = now
+	return all, nil
+}
+
+func read(path string) Foreign {
+	f := Foreign{Path: path}
+	spec, err := cdi.ReadSpec(path, 0)
+	if err != nil {
+		f.Err = errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+		return f
+	}
+	f.Version, f.Kind = spec.Version, spec.Kind
+	for i := range spec.Devices {
+		f.Names = append(f.Names, spec.Devices[i].Name)
+	}
+	return f
+}

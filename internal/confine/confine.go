@@ -1,0 +1,63 @@
+// Package confine gives up, for the rest of the process's life, the access to the file
+// system and the network that a program does not need (Landlock).
+package confine
+
+import (
+	"fmt"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
+)
+
+// Access is what a process keeps.
+type Access struct {
+	// Read are trees whose files may be read.
+	Read []string
+	// List are trees whose directories may be listed, and nothing else: the files in
+	// them cannot be opened. File attributes can always be asked for.
+	List []string
+	// Write are directories in which files, links and sockets may be made, replaced
+	// and removed, and whose sockets may be connected to.
+	Write []string
+}
+
+// Report says how much of it the kernel enforces.
+type Report struct {
+	// ABI is the kernel's Landlock version, 0 when it has none.
+	ABI int
+	// Complete says whether everything is enforced that this program's files need: the
+	// file system and TCP (ABI 4, Linux 6.7).
+	Complete bool
+}
+
+// Process confines the process, all its threads and what they start. What the kernel
+// does not know is left out. Paths that do not exist are passed over.
+func Process(a Access) (Report, error) {
+	abi, err := llsyscall.LandlockGetABIVersion()
+	if err != nil || abi < 1 {
+		return Report{}, nil // a kernel without Landlock, or with it switched off
+	}
+	const (
+		list = landlock.AccessFSSet(llsyscall.AccessFSReadDir)
+		read = landlock.AccessFSSet(llsyscall.AccessFSReadDir | llsyscall.AccessFSReadFile)
+		own  = read | landlock.AccessFSSet(llsyscall.AccessFSWriteFile|llsyscall.AccessFSTruncate|
+			llsyscall.AccessFSRemoveFile|llsyscall.AccessFSMakeReg|llsyscall.AccessFSMakeSock|llsyscall.AccessFSMakeDir)
+	)
+	var rules []landlock.Rule
+	add := func(rights landlock.AccessFSSet, paths []string, sockets bool) {
+		for _, p := range paths {
+			rule := landlock.PathAccess(rights, p).IgnoreIfMissing()
+			if sockets {
+				rule = rule.WithResolveUnix()
+			}
+			rules = append(rules, rule)
+		}
+	}
+	add(read, a.Read, false)
+	add(list, a.List, false)
+	add(own, a.Write, true)
+	if err := landlock.V10.BestEffort().Restrict(rules...); err != nil {
+		return Report{ABI: abi}, fmt.Errorf("confine the process with Landlock: %w", err)
+	}
+	return Report{ABI: abi, Complete: abi >= 4}, nil
+}

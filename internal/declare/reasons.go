@@ -1,0 +1,117 @@
+package declare
+
+import (
+	"strconv"
+
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/host"
+)
+
+// sysPath is where a person finds a function's attribute.
+func sysPath(f *host.Function, name string) string {
+	return "/sys/bus/pci/devices/" + f.Address.String() + "/" + name
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// Refusal is the reason why a candidate is no device at all.
+func Refusal(f *host.Function) (finding.Finding, bool) {
+	id := f.Address.String()
+	driver := finding.Evidence{Path: sysPath(f, "driver"), Value: orNone(f.Driver)}
+	refuse := func(k finding.Kind, e ...finding.Evidence) (finding.Finding, bool) {
+		return finding.New(k, id, e...), true
+	}
+	switch {
+	case !f.Known:
+		return unreadable(f), true
+	case f.PhysFn != nil:
+		return refuse(finding.VirtualFunction(), finding.Evidence{Path: sysPath(f, "physfn"), Value: f.PhysFn.String()})
+	case f.Group == nil && (f.Cdev != nil || f.Driver == ""):
+		return refuse(finding.NoIOMMUGroup(), finding.Evidence{Path: sysPath(f, "iommu_group"), Value: "none"})
+	case f.Cdev == nil:
+		return refuse(finding.NoCdev(), driver)
+	}
+	detail := finding.Evidence{Path: f.Cdev.Detail}
+	switch f.Cdev.State {
+	case host.CdevReady:
+		return finding.Finding{}, false
+	case host.CdevNoNumber:
+		return refuse(finding.NoCdevNumber(), detail)
+	case host.CdevNotChar:
+		return refuse(finding.NotCharDevice(), detail)
+	case host.CdevOtherNumber:
+		return refuse(finding.OtherNumber(), detail)
+	case host.CdevNoIOMMU:
+		return refuse(finding.NoIOMMUMode(), detail)
+	case host.CdevPending:
+	}
+	return refuse(finding.NotYet(), detail)
+}
+
+func unreadable(f *host.Function) finding.Finding {
+	return finding.New(finding.Unreadable(), f.Address.String(), finding.Evidence{Path: f.Err.Error()})
+}
+
+// faults are the reasons why a device, though there, would not start in a VM.
+func faults(f *host.Function, resource string) []finding.Finding {
+	var all []finding.Finding
+	fault := func(k finding.Kind, e ...finding.Evidence) {
+		all = append(all, finding.New(k, f.Address.String(), e...).For(resource))
+	}
+	if f.NumVFs > 0 {
+		fault(finding.HasVFs(), finding.Evidence{Path: sysPath(f, "sriov_numvfs"), Value: strconv.Itoa(f.NumVFs)})
+	}
+	// Kata's Go shim finds the address with an unanchored pattern of four domain
+	// digits: 10000:01:00.0 silently becomes 0000:01:00.0, which is another device.
+	if f.Address.Domain > 0xffff {
+		fault(finding.WideDomain(), finding.Evidence{Path: sysPath(f, ""), Value: f.Address.String()})
+	}
+	for _, m := range f.Companions() {
+		if !yieldsDMA(m) {
+			fault(finding.NotViable(), finding.Evidence{
+				Path: "/sys/bus/pci/devices/" + m.Address.String() + "/driver", Value: m.Driver,
+			})
+		}
+	}
+	return all
+}
+
+// yieldsDMA says whether a companion leaves DMA ownership of its group to VFIO: it has
+// no driver, a driver that gave it a VFIO device, or one of the two that declare that
+// they do no DMA of their own (driver_managed_dma in drivers/pci/pcie/portdrv.c and
+// drivers/pci/pci-stub.c). Any other driver takes the group's default domain when it
+// is bound, and VFIO's claim is refused with EPERM.
+func yieldsDMA(m host.Member) bool {
+	return m.Driver == "" || m.VFIO || m.Driver == "pcieport" || m.Driver == "pci-stub"
+}
+
+// entries are the findings about what is no PCI function with a character device.
+func entries(s *host.Snapshot) []finding.Finding {
+	var all []finding.Finding
+	for _, e := range s.Strays {
+		k := finding.Unreadable()
+		switch e.Kind {
+		case host.StrayJunkName:
+			k = finding.JunkName()
+		case host.StrayNotChar:
+			k = finding.NotCharDevice()
+		case host.StrayOrphan:
+			k = finding.NotYet()
+		case host.StrayNotPCI:
+			k = finding.NotPCI()
+		case host.StrayNoIOMMU:
+			k = finding.NoIOMMUMode()
+		case host.StrayUnreadable:
+		}
+		all = append(all, finding.New(k, e.Name, finding.Evidence{Path: e.Path, Value: e.Detail}))
+	}
+	for _, err := range s.Unread {
+		all = append(all, finding.New(finding.Unlisted(), "", finding.Evidence{Path: err.Error()}))
+	}
+	return all
+}

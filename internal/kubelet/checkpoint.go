@@ -1,0 +1,80 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// CheckpointName is kubelet's record of devices in the device plugin directory. It is
+// written anew with every device list that arrives and every allocation.
+const CheckpointName = "kubelet_internal_checkpoint"
+
+// Checkpoint reads kubelet's record, when it has changed.
+type Checkpoint struct {
+	path       string
+	size       int64
+	written    time.Time
+	registered map[string][]string
+}
+
+// NewCheckpoint is the record in a device plugin directory.
+func NewCheckpoint(dir string) *Checkpoint {
+	return &Checkpoint{path: filepath.Join(dir, CheckpointName)}
+}
+
+// Healthy returns the devices of a resource that kubelet believes to be healthy, sorted.
+// It reports false when kubelet has said nothing of the resource.
+func (c *Checkpoint) Healthy(resource string) ([]string, bool) {
+	ids, ok := c.registered[resource]
+	return ids, ok
+}
+
+// Read brings the record up to date. Without a file nothing is known; kubelet has not
+// written any yet. After an error nothing is known either.
+func (c *Checkpoint) Read() error {
+	info, err := os.Stat(c.path)
+	if err == nil && c.registered != nil && info.Size() == c.size && info.ModTime().Equal(c.written) {
+		return nil
+	}
+	c.registered = nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read kubelet's checkpoint: %w", err)
+	}
+	data, err := os.ReadFile(c.path)
+	if err != nil {
+		return fmt.Errorf("read kubelet's checkpoint: %w", err)
+	}
+	registered, err := parseCheckpoint(data)
+	if err != nil {
+		return fmt.Errorf("read kubelet's checkpoint %s: %w", c.path, err)
+	}
+	c.registered, c.size, c.written = registered, info.Size(), info.ModTime()
+	return nil
+}
+
+// parseCheckpoint reads the JSON of kubelet's package devicemanager/checkpoint. The
+// allocations in it are passed over.
+func parseCheckpoint(data []byte) (map[string][]string, error) {
+	var file struct {
+		Data struct {
+			RegisteredDevices map[string][]string
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, err
+	}
+	registered := make(map[string][]string, len(file.Data.RegisteredDevices))
+	for resource, ids := range file.Data.RegisteredDevices {
+		registered[resource] = slices.Compact(slices.Sorted(slices.Values(ids)))
+	}
+	return registered, nil
+}

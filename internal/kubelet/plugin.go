@@ -1,0 +1,117 @@
+package kubelet
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// plugin answers the five calls of the device plugin API in one life of the server.
+type plugin struct {
+	pluginapi.UnimplementedDevicePluginServer
+	cfg  Config
+	feed *feed
+	sent func(version int64)
+
+	once    sync.Once
+	opened  chan struct{} // closed when the first ListAndWatch stream begins
+	endOnce sync.Once
+	ended   chan struct{} // closed when a stream has ended
+}
+
+func newPlugin(cfg Config, f *feed, sent func(int64)) *plugin {
+	return &plugin{cfg: cfg, feed: f, sent: sent, opened: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// GetDevicePluginOptions is what kubelet asks right after it has dialled back.
+func (p *plugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+	return options(), nil
+}
+
+func options() *pluginapi.DevicePluginOptions {
+	return &pluginapi.DevicePluginOptions{PreStartRequired: false, GetPreferredAllocationAvailable: true}
+}
+
+// ListAndWatch sends the list at once, and each list that replaces it.
+func (p *plugin) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
+	p.once.Do(func() { close(p.opened) })
+	defer p.endOnce.Do(func() { close(p.ended) })
+	var seen int64
+	for {
+		list, version, err := p.feed.after(stream.Context(), seen)
+		if err != nil {
+			return err // the stream or the server has ended
+		}
+		if err := stream.Send(list); err != nil {
+			return err
+		}
+		seen = version
+		p.sent(version)
+	}
+}
+
+// Allocate answers with exactly one response a container: kubelet has crashed on fewer.
+func (p *plugin) Allocate(ctx context.Context, req *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+	resp := &pluginapi.AllocateResponse{}
+	var all []string
+	for _, c := range req.GetContainerRequests() {
+		if len(c.GetDevicesIds()) == 0 {
+			return nil, &Refusal{Kind: Malformed, Reason: "the request names no device"}
+		}
+		all = append(all, c.GetDevicesIds()...)
+	}
+	if id, twice := duplicate(all); twice {
+		return nil, &Refusal{Device: id, Kind: Malformed, Reason: "named twice in one request"}
+	}
+	for _, c := range req.GetContainerRequests() {
+		grants, err := p.cfg.Allocate(ctx, c.GetDevicesIds())
+		if err != nil {
+			p.cfg.Log.Warn("refused an allocation", "resource", p.cfg.Resource, "reason", err.Error())
+			return nil, err
+		}
+		resp.ContainerResponses = append(resp.ContainerResponses, container(grants))
+	}
+	p.cfg.Log.Info("allocated", "resource", p.cfg.Resource, "device", all)
+	return resp, nil
+}
+
+// container renders grants: for each device its CDI name and its node, and nothing
+// else. With the name alone containerd 1.7 gives the container no device; the node is
+// the one of the CDI spec, so runtimes that know both see one device. Annotations
+// would leak the host's CDI kind into the guest.
+func container(grants []Grant) *pluginapi.ContainerAllocateResponse {
+	r := &pluginapi.ContainerAllocateResponse{}
+	for _, g := range grants {
+		r.CdiDevices = append(r.CdiDevices, &pluginapi.CDIDevice{Name: g.CDI})
+		r.Devices = append(r.Devices, &pluginapi.DeviceSpec{HostPath: g.Node, ContainerPath: g.Node, Permissions: "rw"})
+	}
+	return r
+}
+
+func duplicate(ids []string) (string, bool) {
+	ids = slices.Sorted(slices.Values(ids))
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			return ids[i], true
+		}
+	}
+	return "", false
+}
+
+// GetPreferredAllocation never fails: kubelet rejects the pod when it does.
+func (p *plugin) GetPreferredAllocation(_ context.Context, req *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
+	resp := &pluginapi.PreferredAllocationResponse{}
+	for _, c := range req.GetContainerRequests() {
+		ids := p.cfg.Prefer(c.GetAvailableDeviceIDs(), c.GetMustIncludeDeviceIDs(), int(c.GetAllocationSize()))
+		resp.ContainerResponses = append(resp.ContainerResponses, &pluginapi.ContainerPreferredAllocationResponse{DeviceIDs: ids})
+	}
+	return resp, nil
+}
+
+// PreStartContainer is not asked for, and has nothing to do.
+func (p *plugin) PreStartContainer(context.Context, *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
+	return &pluginapi.PreStartContainerResponse{}, nil
+}

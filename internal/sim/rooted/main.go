@@ -1,0 +1,30 @@
+// Command rooted is kata-device-plugin with its root paths below a directory, for
+// simulated nodes. Everything else is the shipped program's code.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/host"
+)
+
+func main() {
+	const name = "kata-device-plugin"
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: rooted DIRECTORY")
+		os.Exit(agent.ExitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	program := agent.Program{
+		Name: name, Version: "simulated",
+		Roots: host.Under(os.Args[1], name), Table: declare.Passthrough(),
+	}
+	os.Exit(program.Command(ctx, os.Args[2:], os.Stderr))
+}
