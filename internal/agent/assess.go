@@ -42,7 +42,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	if a.retries > 0 {
 		sooner(firstRetry << min(a.retries-1, 20))
 	}
-	found := slices.Concat(a.findings, a.specFindings())
+	found := slices.Concat(a.findings, a.specFindings(), a.passingFaults())
 	found = a.lasting(found, now, sooner)
 	a.report.once("checkpoint", a.checkpoint.Read(), "could not read what kubelet believes")
 	contested := false
@@ -62,9 +62,6 @@ func (a *Agent) assess(now time.Time) time.Duration {
 		found = slices.Concat(found, o.trouble, v.found)
 		if len(o.trouble) > 0 {
 			sooner(lockRetry)
-		}
-		for i := range o.devices {
-			found = append(found, o.devices[i].Faults...)
 		}
 	}
 	a.report.findings(found)
@@ -103,6 +100,21 @@ func passing(id string) bool {
 	return id == finding.NotYet().ID || id == finding.StaleMount().ID || id == finding.NoCdevNumber().ID
 }
 
+// passingFaults are the faults of devices that the kernel only passes through.
+func (a *Agent) passingFaults() []finding.Finding {
+	var all []finding.Finding
+	for _, o := range a.offers {
+		for i := range o.devices {
+			for _, f := range o.devices[i].Faults {
+				if passing(f.ID) {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // specFindings are the other owners' specs that break CDI for everybody.
 func (a *Agent) specFindings() []finding.Finding {
 	var all []finding.Finding
@@ -120,8 +132,7 @@ func (a *Agent) specFindings() []finding.Finding {
 // ready says whether everything that is there is offered, and if not, why not.
 func (a *Agent) ready(found []finding.Finding) (bool, string) {
 	blocking := []string{
-		finding.SpecUnwritten().ID, finding.SpecConflict().ID, finding.StaleMount().ID,
-		finding.Contested().ID, finding.HeldElsewhere().ID,
+		finding.SpecUnwritten().ID, finding.StaleMount().ID, finding.Contested().ID, finding.HeldElsewhere().ID,
 	}
 	var why []string
 	for _, f := range found {
@@ -130,6 +141,13 @@ func (a *Agent) ready(found []finding.Finding) (bool, string) {
 		}
 	}
 	for _, o := range a.offers {
+		for _, d := range o.devices {
+			for _, f := range d.Faults {
+				if f.ID == finding.SpecConflict().ID {
+					why = append(why, f.String())
+				}
+			}
+		}
 		if len(o.trouble) == 0 && !o.endpoint.Status().Registered {
 			why = append(why, finding.New(finding.NotRegistered(), "", finding.Evidence{Path: o.resource}).String())
 		}

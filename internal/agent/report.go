@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
@@ -13,12 +14,13 @@ import (
 type report struct {
 	log      *slog.Logger
 	standing map[string]finding.Finding // findings that were logged, by key
+	sick     map[string]bool            // devices that were logged as unhealthy
 	errors   map[string]string          // the last error of each kind
 	wasReady bool
 }
 
 func newReport(log *slog.Logger) *report {
-	return &report{log: log, standing: map[string]finding.Finding{}, errors: map[string]string{}}
+	return &report{log: log, standing: map[string]finding.Finding{}, sick: map[string]bool{}, errors: map[string]string{}}
 }
 
 // once logs an error when it is another one than the last of its kind.
@@ -79,26 +81,37 @@ func level(s finding.Severity) slog.Level {
 	return slog.LevelInfo
 }
 
-// devices logs the devices that were announced for the first time, and those that have
-// become healthy. Why one is not healthy is a finding.
+// devices logs what became of an offer's devices: announced for the first time, unhealthy
+// for a reason that is new, healthy again. What concerns the offer as a whole is logged
+// as a finding of its own, and so is what the kernel only passes through, if it lasts.
 func (r *report) devices(o *offer, before map[string]*declare.Device) {
 	var added []string
 	for i := range o.devices {
 		d := &o.devices[i]
-		was, known := before[d.ID]
-		switch {
-		case !known:
+		was := before[d.ID]
+		if was == nil {
 			added = append(added, d.ID)
-		case !was.Healthy() && d.Healthy():
+			was = &declare.Device{}
+		}
+		if subject := o.resource + "=" + d.ID; d.Healthy() && r.sick[subject] {
+			delete(r.sick, subject)
 			r.log.Info("healthy", "resource", o.resource, "device", d.ID, "node", d.Node())
-		case was.Healthy() && !d.Healthy():
-			r.log.Warn("unhealthy", "resource", o.resource, "device", d.ID, "reason", d.Faults[0].String())
+		}
+		for _, f := range d.Faults {
+			same := func(g finding.Finding) bool { return g.Key() == f.Key() }
+			if told(f) && !slices.ContainsFunc(was.Faults, same) {
+				r.sick[o.resource+"="+d.ID] = true
+				r.log.Log(context.Background(), level(f.Severity), "unhealthy", attrs(f, "remedy", f.Remedy)...)
+			}
 		}
 	}
 	if len(added) > 0 {
 		r.log.Info("declared", "resource", o.resource, "device", added)
 	}
 }
+
+// told says whether a fault is logged with its device.
+func told(f finding.Finding) bool { return f.Device != "" && !passing(f.ID) }
 
 // ready logs when readiness changes, or the reason why it is missing. Before the first
 // time ready nothing is logged: that a resource is not registered yet is no news then,

@@ -38,14 +38,12 @@ type Endpoint struct {
 
 // Status says how an endpoint stands with kubelet.
 type Status struct {
-	// Registered: kubelet has an open stream, and the present list was sent on it.
+	// Registered: kubelet has an open stream, and a list was sent on it.
 	Registered bool
 	// Sent is when the last list was sent in this registration.
 	Sent time.Time
 	// Reason says why it is not registered.
 	Reason string
-	// sent is the version of the list that was sent last.
-	sent int64
 }
 
 // NewEndpoint makes an endpoint. It does nothing until Run.
@@ -64,10 +62,7 @@ func (e *Endpoint) Announce(devices []Device) bool { return e.feed.set(devices) 
 func (e *Endpoint) Repeat() { e.feed.repeat() }
 
 // Healthy is the set of healthy devices in the announced list, sorted.
-func (e *Endpoint) Healthy() []string {
-	ids, _ := e.feed.healthy()
-	return ids
-}
+func (e *Endpoint) Healthy() []string { return e.feed.healthy() }
 
 // Kick says that something changed in the device plugin directory.
 func (e *Endpoint) Kick() {
@@ -81,10 +76,7 @@ func (e *Endpoint) Kick() {
 func (e *Endpoint) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.status
-	_, version := e.feed.healthy()
-	s.Registered = s.Registered && s.sent == version
-	return s
+	return e.status
 }
 
 // Run registers, and registers again, until ctx ends. It returns when the last server
@@ -206,8 +198,8 @@ func (e *Endpoint) guard(ctx context.Context, end context.CancelCauseFunc, srv *
 	}
 }
 
-func (e *Endpoint) noteSent(version int64) {
-	e.change(func(s *Status) { *s = Status{Registered: true, Sent: time.Now(), sent: version} })
+func (e *Endpoint) noteSent() {
+	e.change(func(s *Status) { *s = Status{Registered: true, Sent: time.Now()} })
 }
 
 func (e *Endpoint) unregistered() {

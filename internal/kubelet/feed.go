@@ -14,6 +14,7 @@ type feed struct {
 	mu      sync.Mutex
 	devices []Device
 	version int64                           // 0: nothing to announce yet
+	repeats int64                           // how often a list was to be sent again as it is
 	list    *pluginapi.ListAndWatchResponse // rendered on demand
 	changed chan struct{}                   // closed with the next version
 }
@@ -37,6 +38,7 @@ func (f *feed) repeat() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.version > 0 {
+		f.repeats++
 		f.next()
 	}
 }
@@ -48,30 +50,41 @@ func (f *feed) next() {
 	f.changed = make(chan struct{})
 }
 
-// after waits for a version later than seen.
-func (f *feed) after(ctx context.Context, seen int64) (*pluginapi.ListAndWatchResponse, int64, error) {
+// sent is what a stream has sent last.
+type sent struct {
+	version, repeats int64
+	devices          []Device
+}
+
+// after waits for a list that a stream has to send, seeing what it sent last. A stream
+// that comes late may find that the list is again the one that it sent: that is no news.
+func (f *feed) after(ctx context.Context, last sent) (*pluginapi.ListAndWatchResponse, sent, error) {
 	for {
 		f.mu.Lock()
-		if f.version > seen {
-			if f.list == nil {
-				f.list = response(f.devices)
+		if f.version > last.version {
+			same := last.version > 0 && last.repeats == f.repeats && slices.Equal(last.devices, f.devices)
+			last = sent{version: f.version, repeats: f.repeats, devices: f.devices}
+			if !same {
+				if f.list == nil {
+					f.list = response(f.devices)
+				}
+				list := f.list
+				f.mu.Unlock()
+				return list, last, nil
 			}
-			list, version := f.list, f.version
-			f.mu.Unlock()
-			return list, version, nil
 		}
 		changed := f.changed
 		f.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, 0, ctx.Err()
+			return nil, last, ctx.Err()
 		}
 	}
 }
 
-// healthy is the set of healthy devices in the present list, sorted, and its version.
-func (f *feed) healthy() ([]string, int64) {
+// healthy is the set of healthy devices in the present list, sorted.
+func (f *feed) healthy() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ids := []string{}
@@ -81,5 +94,5 @@ func (f *feed) healthy() ([]string, int64) {
 		}
 	}
 	slices.Sort(ids)
-	return ids, f.version
+	return ids
 }

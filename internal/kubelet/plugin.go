@@ -12,9 +12,9 @@ import (
 // plugin answers the five calls of the device plugin API in one life of the server.
 type plugin struct {
 	pluginapi.UnimplementedDevicePluginServer
-	cfg  Config
-	feed *feed
-	sent func(version int64)
+	cfg      Config
+	feed     *feed
+	noteSent func()
 
 	once    sync.Once
 	opened  chan struct{} // closed when the first ListAndWatch stream begins
@@ -22,8 +22,8 @@ type plugin struct {
 	ended   chan struct{} // closed when a stream has ended
 }
 
-func newPlugin(cfg Config, f *feed, sent func(int64)) *plugin {
-	return &plugin{cfg: cfg, feed: f, sent: sent, opened: make(chan struct{}), ended: make(chan struct{})}
+func newPlugin(cfg Config, f *feed, noteSent func()) *plugin {
+	return &plugin{cfg: cfg, feed: f, noteSent: noteSent, opened: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // GetDevicePluginOptions is what kubelet asks right after it has dialled back.
@@ -39,17 +39,17 @@ func options() *pluginapi.DevicePluginOptions {
 func (p *plugin) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
 	p.once.Do(func() { close(p.opened) })
 	defer p.endOnce.Do(func() { close(p.ended) })
-	var seen int64
+	var last sent
 	for {
-		list, version, err := p.feed.after(stream.Context(), seen)
+		list, now, err := p.feed.after(stream.Context(), last)
 		if err != nil {
 			return err // the stream or the server has ended
 		}
 		if err := stream.Send(list); err != nil {
 			return err
 		}
-		seen = version
-		p.sent(version)
+		last = now
+		p.noteSent()
 	}
 }
 

@@ -31,7 +31,7 @@ type server struct {
 }
 
 // serve opens the socket and begins to answer.
-func serve(cfg Config, feed *feed, sent func(version int64)) (*server, error) {
+func serve(cfg Config, feed *feed, noteSent func()) (*server, error) {
 	path, err := socketPath(cfg.Dir, cfg.SocketPrefix)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func serve(cfg Config, feed *feed, sent func(version int64)) (*server, error) {
 		// Stop returns only when no handler runs any more: a life must be over before
 		// the next one begins.
 		grpc:   grpc.NewServer(grpc.WaitForHandlers(true)),
-		plugin: newPlugin(cfg, feed, sent),
+		plugin: newPlugin(cfg, feed, noteSent),
 		served: make(chan struct{}),
 	}
 	pluginapi.RegisterDevicePluginServer(s.grpc, s.plugin)

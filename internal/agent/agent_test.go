@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/sim"
+)
+
+const (
+	gpu      = "nvidia.com/gpu"
+	nvswitch = "nvidia.com/nvswitch"
+)
+
+// node is a simulated node with a witness in kubelet's place.
+type node struct {
+	*sim.Node
+	*witness
+	prog Program
+}
+
+func newNode(t *testing.T, p sim.Platform) *node {
+	t.Helper()
+	dir, err := sim.TempDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n, err := sim.New(dir, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "kata-device-plugin"
+	roots := n.Roots(name)
+	if err := os.MkdirAll(roots.Run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &node{
+		Node: n, witness: newWitness(t, roots),
+		prog: Program{Name: name, Version: "test", Roots: roots, Table: declare.Passthrough()},
+	}
+}
+
+func platform(t *testing.T, name string) sim.Platform {
+	t.Helper()
+	p, err := sim.PlatformByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// process is an agent that runs.
+type process struct {
+	agent *Agent
+	log   *logBuffer
+	stop  func() error
+}
+
+// run starts an agent. It is stopped at the end of the test, if not before.
+func (n *node) run(t *testing.T, change ...func(*Agent)) *process {
+	t.Helper()
+	p := &process{log: &logBuffer{signal: n.signal}}
+	p.agent = New(n.prog, slog.New(slog.NewTextHandler(p.log, nil)))
+	for _, c := range change {
+		c(p.agent)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.agent.Run(ctx) }()
+	p.stop = sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(10 * time.Second):
+			t.Error("the agent did not stop")
+			return nil
+		}
+	})
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if t.Failed() {
+			t.Log(p.log.String())
+		}
+	})
+	return p
+}
+
+// logBuffer collects log lines.
+type logBuffer struct {
+	mu     sync.Mutex
+	b      bytes.Buffer
+	signal func()
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	n, err := l.b.Write(p)
+	l.mu.Unlock()
+	l.signal()
+	return n, err
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// lines are those with all of the given texts.
+func (l *logBuffer) lines(texts ...string) []string {
+	var found []string
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(line, s) }) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// awaitLog waits for a log line.
+func (n *node) awaitLog(p *process, texts ...string) {
+	n.t.Helper()
+	n.await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
+}
+
+// bound are the addresses of the simulated functions of a class that have a cdev.
+func (n *node) bound(class ...uint16) []string {
+	ids := []string{}
+	for _, f := range n.Functions() {
+		if _, ok := n.Cdev(f.Address()); ok && slices.Contains(class, f.Class.Sub()) && f.Vendor == 0x10de {
+			ids = append(ids, f.Address().String())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// awaitAll waits until all bound devices are announced healthy.
+func (n *node) awaitAll() {
+	n.t.Helper()
+	gpus, switches := n.bound(0x0302, 0x0300), n.bound(0x0680)
+	n.await("all devices to be healthy", func() bool {
+		return slices.Equal(n.healthy(gpu), gpus) && slices.Equal(n.healthy(nvswitch), switches)
+	})
+}
+
+// TestPlatforms: every platform's devices are announced, and nothing else.
+func TestPlatforms(t *testing.T) {
+	for _, p := range sim.Platforms() {
+		t.Run(p.Name, func(t *testing.T) {
+			n := newNode(t, p)
+			n.start()
+			a := n.run(t)
+			n.awaitLog(a, "msg=ready")
+			n.awaitAll()
+			n.mu.Lock()
+			if len(n.healthy(gpu)) != p.GPUs || len(n.healthy(nvswitch)) != p.NVSwitches {
+				t.Errorf("%d GPUs and %d NVSwitches, want %d and %d", len(n.healthy(gpu)), len(n.healthy(nvswitch)), p.GPUs, p.NVSwitches)
+			}
+			_, registered := n.plugins[nvswitch]
+			n.mu.Unlock()
+			if registered != (p.NVSwitches > 0) {
+				t.Errorf("nvidia.com/nvswitch registered: %v", registered)
+			}
+		})
+	}
+}
+
+// TestNothingThere: a node without matching hardware is ready with one line.
+func TestNothingThere(t *testing.T) {
+	n := newNode(t, platform(t, "cpu-only"))
+	a := n.run(t)
+	n.awaitLog(a, "msg=ready")
+	if lines := a.log.lines(""); len(lines) != 1 {
+		t.Errorf("%d lines: %s", len(lines), a.log)
+	}
+	if !n.serving() {
+		t.Error("not ready")
+	}
+}

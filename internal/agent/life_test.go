@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ourcdi "kata-device-plugin/internal/cdi"
+)
+
+// sockets are our sockets in the plugin directory.
+func (n *node) sockets() []string {
+	found, err := filepath.Glob(filepath.Join(n.roots.DevicePlugins, "kata-*.sock"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return found
+}
+
+// TestKubeletComesAndGoes: registration outlives everything that kubelet does.
+func TestKubeletComesAndGoes(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	a := n.run(t)
+	// Before kubelet: its socket does not exist, then it is a stale one.
+	n.awaitLog(a, "not registered", gpu, "no such file")
+	l, err := net.Listen("unix", filepath.Join(n.roots.DevicePlugins, "kubelet.sock"))
+	must(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	must(t, l.Close())
+	n.awaitLog(a, "not registered", gpu, "connection refused")
+	if n.serving() {
+		t.Error("ready without kubelet")
+	}
+	for i := range 5 {
+		n.start()
+		n.awaitAll()
+		n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == i+1 })
+		if got := len(n.sockets()); got != 2 {
+			t.Errorf("restart %d: %d sockets", i, got)
+		}
+		n.stop()
+		n.await("the loss to be seen", func() bool { return len(a.log.lines(`msg="not ready"`)) == i+1 })
+	}
+	n.start()
+	n.awaitAll()
+	// Somebody removes our sockets: kubelet is told of new ones.
+	for _, s := range n.sockets() {
+		must(t, os.Remove(s))
+	}
+	n.await("new sockets", func() bool { return len(n.sockets()) == 2 })
+	n.awaitAll()
+}
+
+// TestStop: stopping takes less than a second, and leaves the CDI specs and nothing else.
+func TestStop(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	before := runtime.NumGoroutine()
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	began := time.Now()
+	must(t, a.stop())
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if left := n.sockets(); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+	for _, r := range []string{gpu, nvswitch} {
+		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(r))); err != nil {
+			t.Error(err)
+		}
+	}
+	n.stop()
+	n.await("goroutines to end", func() bool { n.changedSoon(); return runtime.NumGoroutine() <= before })
+	// The next life takes over, and replaces what the dead left behind.
+	n.forget()
+	must(t, os.WriteFile(filepath.Join(n.roots.CDI, "."+ourcdi.FileName(gpu)+"123"), []byte("torn"), 0o600))
+	dead := filepath.Join(n.roots.DevicePlugins, "kata-gpu-0badc0de.sock")
+	l, err := net.Listen("unix", dead)
+	must(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	must(t, l.Close())
+	n.run(t)
+	n.await("the socket of an earlier life to go", func() bool {
+		n.changedSoon()
+		_, err := os.Lstat(dead)
+		return os.IsNotExist(err)
+	})
+	n.start()
+	n.awaitAll()
+	if torn, _ := filepath.Glob(filepath.Join(n.roots.CDI, ".kata*")); len(torn) > 0 {
+		t.Errorf("left %v", torn)
+	}
+}
+
+// changedSoon lets await look again although nothing tells of the end of goroutines.
+func (n *node) changedSoon() {
+	time.AfterFunc(time.Millisecond, n.signal)
+}
+
+// TestQuiet: an unchanged node causes no message and no write, however often it is
+// looked at.
+func TestQuiet(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	looks := make(chan struct{}, 1000)
+	a := n.run(t, func(a *Agent) { a.times.resync = time.Millisecond })
+	n.awaitAll()
+	n.awaitLog(a, "msg=ready")
+	state := func() string {
+		var b strings.Builder
+		for _, dir := range []string{n.roots.CDI, n.roots.DevicePlugins, n.roots.Run} {
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			for _, e := range entries {
+				info, err := e.Info()
+				must(t, err)
+				fmt.Fprintln(&b, dir, e.Name(), info.Mode(), info.Size(), info.ModTime().UnixNano())
+			}
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		fmt.Fprintln(&b, n.messages, len(a.log.lines("")))
+		return b.String()
+	}
+	before := state()
+	for range 50 {
+		if err := a.agent.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		looks <- struct{}{}
+	}
+	if after := state(); after != before {
+		t.Errorf("%d looks changed\n%sto\n%s", len(looks), before, after)
+	}
+}
+
+// TestFlat: goroutines and file descriptors do not grow.
+func TestFlat(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	n.run(t)
+	n.awaitAll()
+	cycle := func() {
+		a := address(t, "0000:53:00.0")
+		must(t, n.Unbind(a))
+		n.await("unhealthy", func() bool { return len(n.healthy(gpu)) == 7 })
+		must(t, n.Bind(a, "vfio-pci"))
+		n.stop()
+		n.start()
+		n.awaitAll()
+	}
+	cycle()
+	files, routines := descriptors(t), runtime.NumGoroutine()
+	for range 20 {
+		cycle()
+	}
+	n.await("goroutines and descriptors to be as before", func() bool {
+		n.changedSoon()
+		return descriptors(t) <= files && runtime.NumGoroutine() <= routines
+	})
+}
+
+func descriptors(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(entries)
+}
+
+// TestReannounce: an ID that has left is unhealthy, never withdrawn, and healthy again.
+func TestReannounce(t *testing.T) {
+	n := newNode(t, platform(t, "gb300"))
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	all := n.bound(0x0302)
+	for i, id := range all {
+		must(t, n.Unbind(address(t, id)))
+		n.await("unhealthy", func() bool { return slices.Equal(n.healthy(gpu), all[i+1:]) })
+	}
+	if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))); !os.IsNotExist(err) {
+		t.Errorf("a CDI spec without a device: %v", err)
+	}
+	n.mu.Lock()
+	if got := len(n.plugins[gpu].health); got != len(all) {
+		t.Errorf("%d devices are announced", got)
+	}
+	n.mu.Unlock()
+	slices.Reverse(all) // so that the numbers change
+	for _, id := range all {
+		must(t, n.Bind(address(t, id), "nvgrace_gpu_vfio_pci"))
+	}
+	n.awaitAll()
+	for _, id := range all {
+		n.awaitLog(a, "msg=healthy", id)
+		if len(a.log.lines("msg=unhealthy", id)) != 1 || len(a.log.lines("msg=healthy", id)) != 1 {
+			t.Errorf("%s: not one line each:\n%s", id, a.log)
+		}
+	}
+}

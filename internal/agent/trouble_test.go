@@ -1,0 +1,239 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/nodelock"
+)
+
+// TestStaleMount: a directory that is not the host's any more is an error, not an empty
+// node.
+func TestStaleMount(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	a := n.run(t, func(a *Agent) { a.times.settle = 50 * time.Millisecond })
+	n.awaitAll()
+	n.awaitLog(a, "msg=ready")
+	must(t, n.HideVFIO())
+	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
+	n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "HST033")) == 1 })
+	if n.serving() {
+		t.Error("ready with a stale mount")
+	}
+	must(t, n.ShowVFIO())
+	n.awaitAll()
+	n.await("ready again", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+}
+
+// TestSpecUnwritable: without a CDI spec no device is healthy, and with it again each is.
+func TestSpecUnwritable(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	aside := n.roots.CDI + ".aside"
+	must(t, os.Rename(n.roots.CDI, aside))
+	must(t, os.WriteFile(n.roots.CDI, nil, 0o644)) // not a directory: fails for root too
+	n.start()
+	a := n.run(t)
+	n.awaitLog(a, "level=ERROR", "CDI014", gpu)
+	n.await("unhealthy devices", func() bool {
+		p := n.plugins[gpu]
+		return p != nil && len(p.health) == 8 && len(n.healthy(gpu)) == 0
+	})
+	if n.serving() {
+		t.Error("ready without CDI specs")
+	}
+	must(t, os.Remove(n.roots.CDI))
+	must(t, os.Rename(aside, n.roots.CDI))
+	n.awaitAll()
+	n.awaitLog(a, "msg=ready")
+}
+
+// TestSecondAgent: of two agents on a node one offers, the other waits and says for
+// whom; it takes over when the first has gone.
+func TestSecondAgent(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	first := n.run(t)
+	n.awaitAll()
+	second := n.prog
+	second.Name, second.Roots.Run = "the-other-agent", t.TempDir()
+	other := &node{Node: n.Node, witness: n.witness, prog: second}
+	b := other.run(t)
+	n.awaitLog(b, "PLG018", gpu, "held by kata-device-plugin in ")
+	n.awaitLog(b, "PLG018", nvswitch)
+	if got := len(n.sockets()); got != 2 {
+		t.Errorf("%d sockets while one agent waits", got)
+	}
+	must(t, first.stop())
+	n.forget()
+	n.awaitLog(b, "msg=ready")
+	n.awaitAll()
+}
+
+// TestLockWiped: who empties the CDI directory takes neither the lock nor the specs.
+func TestLockWiped(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	n.run(t)
+	n.awaitAll()
+	entries, err := os.ReadDir(n.roots.CDI)
+	must(t, err)
+	for _, e := range entries {
+		must(t, os.Remove(filepath.Join(n.roots.CDI, e.Name())))
+	}
+	m := model{node: n}
+	n.await("specs and locks", func() bool {
+		holder, err := os.ReadFile(filepath.Join(n.roots.CDI, nodelock.FileName(gpu)))
+		return err == nil && strings.Contains(string(holder), n.prog.Name) &&
+			m.resolves(gpu, n.bound(0x0302)) && m.resolves(nvswitch, n.bound(0x0680))
+	})
+	if _, err := nodelock.Take(n.roots.CDI, gpu, "a test"); !errors.Is(err, nodelock.ErrHeld) {
+		t.Errorf("the lock is not held: %v", err)
+	}
+	n.awaitAll()
+}
+
+// TestForeignSpecs: other owners' files are never touched; the one that defines our
+// devices makes them unhealthy, the one that breaks all consumers is named.
+func TestForeignSpecs(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	place := func(name, content string) string {
+		path := filepath.Join(n.roots.CDI, name)
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	spec := func(version, kind, device string) string {
+		return `{"cdiVersion":"` + version + `","kind":"` + kind + `","devices":[{"name":"` + device +
+			`","containerEdits":{"env":["A=b"]}}]}`
+	}
+	broken := place("broken.yaml", "cdiVersion: [")
+	later := place("later.json", spec("1.0.0", "other.example/x", "a"))
+	harmless := place("harmless.json", spec("0.5.0", gpu, "all"))
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	n.awaitLog(a, "level=WARN", "CDI004", broken)
+	n.awaitLog(a, "level=WARN", "CDI005", later, "1.0.0")
+	if lines := a.log.lines("harmless"); len(lines) > 0 {
+		t.Errorf("%s: %s", harmless, lines)
+	}
+	n.awaitLog(a, "msg=ready")
+	double := place("double.json", spec("0.5.0", gpu, "0000:53:00.0"))
+	n.awaitLog(a, "level=ERROR", "CDI006", "0000:53:00.0", double)
+	n.await("one unhealthy device", func() bool { return !slices.Contains(n.healthy(gpu), "0000:53:00.0") && len(n.healthy(gpu)) == 7 })
+	n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "CDI006")) == 1 })
+	for _, path := range []string{broken, later, harmless, double} {
+		info, err := os.Stat(path)
+		must(t, err)
+		if info.Mode() != 0o600 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+	}
+	must(t, os.Remove(double))
+	n.awaitAll()
+}
+
+// checkpoint writes what kubelet would believe.
+func (n *node) checkpoint(devices map[string][]string) {
+	n.t.Helper()
+	var file struct {
+		Data struct {
+			PodDeviceEntries  []string
+			RegisteredDevices map[string][]string
+		}
+		Checksum uint64
+	}
+	file.Data.RegisteredDevices = devices
+	data, err := json.Marshal(file)
+	must(n.t, err)
+	aside := n.CheckpointPath() + ".tmp"
+	must(n.t, os.WriteFile(aside, data, 0o600))
+	must(n.t, os.Rename(aside, n.CheckpointPath()))
+}
+
+// TestContested: another plugin's list is reported with both sets and not fought; when
+// that plugin has gone, ours is announced once more.
+func TestContested(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		theirs []string
+	}{
+		{"other names", []string{"GPU-1", "GPU-2"}},
+		{"an empty list", []string{}},
+		{"some of ours", []string{"0000:53:00.0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNode(t, platform(t, "hgx-h100"))
+			n.start()
+			a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
+			n.awaitAll()
+			ours := map[string][]string{gpu: n.bound(0x0302), nvswitch: n.bound(0x0680)}
+			n.checkpoint(ours)
+			n.awaitLog(a, "msg=ready")
+			rival, err := net.Listen("unix", filepath.Join(n.roots.DevicePlugins, "nvidia-gpu.sock"))
+			must(t, err)
+			t.Cleanup(func() { rival.Close() })
+			go accept(rival)
+			n.checkpoint(map[string][]string{gpu: c.theirs, nvswitch: ours[nvswitch]})
+			n.awaitLog(a, "level=ERROR", "PLG007", gpu, "ours = [0000:53:00.0 ", "kubelet's = ["+strings.Join(c.theirs, " ")+"]")
+			n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "PLG007")) == 1 })
+			for range 20 { // it is not fought
+				must(t, a.agent.refresh(t.Context()))
+			}
+			n.mu.Lock()
+			messages := n.messages
+			n.mu.Unlock()
+			if messages != 2 {
+				t.Errorf("%d messages for two resources", messages)
+			}
+			if _, err := n.allocate(gpu, "0000:64:00.0"); err != nil {
+				t.Errorf("it does not serve any more: %v", err)
+			}
+			n.tolerateRepeat()
+			rival.(*net.UnixListener).SetUnlinkOnClose(false) // it is killed
+			must(t, rival.Close())
+			n.await("one more announcement", func() bool { return n.messages == 3 })
+			n.checkpoint(ours)
+			n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+			if n.messages != 3 {
+				t.Errorf("%d messages", n.messages)
+			}
+		})
+	}
+}
+
+func accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// TestSpecName: the names and the form on disk are a contract with every consumer.
+func TestSpecName(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	n.run(t)
+	n.awaitAll()
+	for resource, name := range map[string]string{gpu: "kata.nvidia.com-gpu.json", nvswitch: "kata.nvidia.com-nvswitch.json"} {
+		if ourcdi.FileName(resource) != name {
+			t.Errorf("%s is in %s", resource, ourcdi.FileName(resource))
+		}
+		info, err := os.Stat(filepath.Join(n.roots.CDI, name))
+		must(t, err)
+		if info.Mode() != 0o644 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}
