@@ -1,0 +1,270 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// executable is the smallest file that reads as an executable of a machine, with a tail
+// that tells it from others.
+func executable(t *testing.T, machine elf.Machine, progs []elf.Prog64, tail string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	header := elf.Header64{
+		Ident:   [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:    uint16(elf.ET_EXEC),
+		Machine: uint16(machine),
+		Version: uint32(elf.EV_CURRENT),
+		Ehsize:  64, Phoff: 64, Phentsize: 56, Phnum: uint16(len(progs)),
+	}
+	for _, part := range []any{header, progs} {
+		if err := binary.Write(&buf, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buf.WriteString(tail)
+	return buf.Bytes()
+}
+
+// build runs the tool on fresh files in a fresh directory whose times differ from run to
+// run, and returns what it printed and the archive.
+func build(t *testing.T, age time.Duration, extra ...string) (string, []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{
+		"-name", "kata-device-plugin", "-version", "v1.2.3", "-revision", "abc",
+		"-description", "announces devices", "-o", filepath.Join(dir, "out", "image.tar"),
+	}
+	// arm64 first: the order of the flags must not matter either.
+	for _, arch := range []string{"arm64", "amd64"} {
+		for _, kind := range []string{"program", "probe"} {
+			file := filepath.Join(dir, kind+"-"+arch)
+			content := executable(t, machines[arch], nil, kind+" for "+arch)
+			if err := os.WriteFile(file, content, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			then := time.Now().Add(-age)
+			if err := os.Chtimes(file, then, then); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "-"+kind, arch+"="+file)
+		}
+	}
+	var stdout bytes.Buffer
+	if err := run(append(args, extra...), "1700000000", &stdout, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(filepath.Join(dir, "out", "image.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, _, _ := strings.Cut(stdout.String(), " ")
+	return digest, archive
+}
+
+func TestSameInputSameBytes(t *testing.T) {
+	digest1, archive1 := build(t, 0)
+	digest2, archive2 := build(t, 1000*time.Hour)
+	if digest1 != digest2 || !bytes.Equal(archive1, archive2) {
+		t.Errorf("two builds of the same files differ: %s and %s, %d and %d bytes", digest1, digest2, len(archive1), len(archive2))
+	}
+	if digest3, _ := build(t, 0, "-version", "v9"); digest3 == digest1 {
+		t.Error("another version has the same digest")
+	}
+}
+
+func TestArchiveIsAnOCILayout(t *testing.T) {
+	digest, archive := build(t, 0)
+	files := untar(t, archive)
+	if got := string(files["oci-layout"]); !strings.Contains(got, `"imageLayoutVersion": "1.0.0"`) {
+		t.Errorf("oci-layout is %q", got)
+	}
+	top := decode[v1.IndexManifest](t, files["index.json"])
+	if len(top.Manifests) != 1 || top.Manifests[0].Digest.String() != digest {
+		t.Fatalf("index.json lists %v, want the one digest that was printed, %s", top.Manifests, digest)
+	}
+	for _, key := range []string{"io.containerd.image.name", "org.opencontainers.image.ref.name"} {
+		if got := top.Manifests[0].Annotations[key]; got != "docker.io/library/kata-device-plugin:dev" {
+			t.Errorf("annotation %s is %q", key, got)
+		}
+	}
+	index := decode[v1.IndexManifest](t, blob(t, files, top.Manifests[0].Digest))
+	var platforms []string
+	for _, m := range index.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+		t.Errorf("the index is for %v, want %v", platforms, want)
+	}
+	for name := range files {
+		if hash, ok := strings.CutPrefix(name, "blobs/sha256/"); ok {
+			if got, _, _ := v1.SHA256(bytes.NewReader(files[name])); got.Hex != hash {
+				t.Errorf("%s holds %s", name, got)
+			}
+		}
+	}
+}
+
+func TestEveryPlatformHoldsTwoFilesAndRunsTheProgram(t *testing.T) {
+	_, archive := build(t, 0)
+	files := untar(t, archive)
+	index := decode[v1.IndexManifest](t, blob(t, files, decode[v1.IndexManifest](t, files["index.json"]).Manifests[0].Digest))
+	for _, m := range index.Manifests {
+		t.Run(m.Platform.String(), func(t *testing.T) {
+			manifest := decode[v1.Manifest](t, blob(t, files, m.Digest))
+			config := decode[v1.ConfigFile](t, blob(t, files, manifest.Config.Digest))
+			checkConfig(t, config, m.Platform.Architecture)
+			holds := map[string]string{}
+			for _, layer := range manifest.Layers {
+				for _, f := range unlayer(t, blob(t, files, layer.Digest)) {
+					holds[f.Name] = string(f.content[64:])
+					if f.Mode != 0o555 || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1700000000 {
+						t.Errorf("%s has mode %o, owner %d:%d, time %v", f.Name, f.Mode, f.Uid, f.Gid, f.ModTime)
+					}
+				}
+			}
+			arch := m.Platform.Architecture
+			if len(holds) != 2 || holds["kata-device-plugin"] != "program for "+arch || holds["grpc_health_probe"] != "probe for "+arch {
+				t.Errorf("the image holds %q, want the program and the probe", holds)
+			}
+		})
+	}
+}
+
+func checkConfig(t *testing.T, c v1.ConfigFile, arch string) {
+	t.Helper()
+	if c.OS != "linux" || c.Architecture != arch || c.Created.Unix() != 1700000000 {
+		t.Errorf("config is for %s/%s of %v", c.OS, c.Architecture, c.Created)
+	}
+	if want := []string{"/kata-device-plugin"}; !slices.Equal(c.Config.Entrypoint, want) || len(c.Config.Cmd) != 0 {
+		t.Errorf("it runs %q %q, want %q", c.Config.Entrypoint, c.Config.Cmd, want)
+	}
+	if c.Config.User != "0:0" || len(c.Config.Env) != 0 || len(c.Config.ExposedPorts) != 0 || len(c.Config.Volumes) != 0 {
+		t.Errorf("user %q, env %q, ports %v, volumes %v", c.Config.User, c.Config.Env, c.Config.ExposedPorts, c.Config.Volumes)
+	}
+	for key, want := range map[string]string{
+		"title": "kata-device-plugin", "description": "announces devices", "version": "v1.2.3", "revision": "abc", "licenses": "Apache-2.0",
+	} {
+		if got := c.Config.Labels["org.opencontainers.image."+key]; got != want {
+			t.Errorf("label %s is %q, want %q", key, got, want)
+		}
+	}
+	if source, ok := c.Config.Labels["org.opencontainers.image.source"]; ok {
+		t.Errorf("there is a source label: %q", source)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good", executable(t, elf.EM_X86_64, nil, "program"))
+	dynamic := file("dynamic", executable(t, elf.EM_X86_64, []elf.Prog64{{Type: uint32(elf.PT_INTERP)}}, ""))
+	script := file("script", []byte("#!/bin/sh\n"))
+	for _, test := range []struct {
+		name, epoch string
+		args        []string
+		want        string
+	}{
+		{"no program", "", []string{"-probe", "amd64=" + good}, "at least one -program"},
+		{"no probe", "", []string{"-program", "amd64=" + good}, "no grpc_health_probe for amd64"},
+		{"unknown architecture", "", []string{"-program", "s390x=" + good}, `architecture "s390x" is not one of amd64, arm64`},
+		{"twice", "", []string{"-program", "amd64=" + good, "-program", "amd64=" + good}, "given twice"},
+		{"other machine", "", []string{"-program", "arm64=" + good, "-probe", "arm64=" + good}, "it is for EM_X86_64, not for EM_AARCH64"},
+		{"dynamic", "", []string{"-program", "amd64=" + dynamic, "-probe", "amd64=" + good}, "dynamically linked"},
+		{"script", "", []string{"-program", "amd64=" + script, "-probe", "amd64=" + good}, "read it as an ELF executable"},
+		{"epoch", "yesterday", []string{"-program", "amd64=" + good, "-probe", "amd64=" + good}, "SOURCE_DATE_EPOCH"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := append([]string{"-name", "x", "-o", filepath.Join(dir, "out.tar")}, test.args...)
+			err := run(args, test.epoch, io.Discard, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "out.tar")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("there is an archive all the same: %v", err)
+			}
+		})
+	}
+}
+
+type entry struct {
+	*tar.Header
+	content []byte
+}
+
+func entries(t *testing.T, r io.Reader) []entry {
+	t.Helper()
+	var list []entry
+	for tr := tar.NewReader(r); ; {
+		header, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, entry{header, content})
+	}
+}
+
+func untar(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, e := range entries(t, bytes.NewReader(archive)) {
+		if e.Typeflag == tar.TypeReg {
+			files[e.Name] = e.content
+		}
+	}
+	return files
+}
+
+func unlayer(t *testing.T, compressed []byte) []entry {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries(t, r)
+}
+
+func blob(t *testing.T, files map[string][]byte, digest v1.Hash) []byte {
+	t.Helper()
+	content, ok := files["blobs/sha256/"+digest.Hex]
+	if !ok {
+		t.Fatalf("the archive has no blob %s", digest)
+	}
+	return content
+}
+
+func decode[T any](t *testing.T, content []byte) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(content, &v); err != nil {
+		t.Fatalf("decode %q: %v", content, err)
+	}
+	return v
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds the image a second time, from a copy of the sources in another directory and with an empty
+# build cache, and compares the archives byte for byte. `make reproducible` has built the first one
+# and passes on what the copy, which is no git checkout, cannot find out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+archive=dist/kata-device-plugin.oci.tar
+copy=$(mktemp -d)
+trap 'chmod -R u+w "$copy"; rm -rf "$copy"' EXIT
+
+git ls-files -z --cached --others --exclude-standard |
+  while IFS= read -r -d '' file; do if [[ -e $file ]]; then printf '%s\0' "$file"; fi; done |
+  tar --null --files-from=- -cf - | tar -xf - -C "$copy"
+GOCACHE=$copy/.gocache make --no-print-directory -C "$copy" image
+
+if ! cmp "$archive" "$copy/$archive"; then
+  sha256sum dist/linux-*/* >&2
+  (cd "$copy" && sha256sum dist/linux-*/*) >&2
+  echo "the two images differ" >&2
+  exit 1
+fi
+echo "the two images are the same, byte for byte"
