@@ -1,0 +1,142 @@
+# Needs Go and make (GNU, 4.3 is enough), and git for the version. The race detector also needs a C
+# compiler. Everything else comes through the Go module proxy, at the versions in the go.mod files.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# What a build depends on. The version and the time come from the commit, so the same commit gives
+# the same bytes. Outside a git checkout they are "unknown" and 1970.
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+PROGRAMS := $(notdir $(wildcard cmd/*))
+ARCHES   := amd64 arm64
+TAG      ?= dev
+PLATFORM ?= hgx-h100
+FUZZTIME ?= 10s
+BENCH    ?= .
+
+# Static (no libc in the image), without paths of the machine that built it. grpcnotrace leaves out
+# a debugging web page of the gRPC library and the template engine that comes with it.
+TAGS     := grpcnotrace
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=$(TAGS)
+LDFLAGS  := -s -w -buildid=
+
+# Every directory with a go.mod of its own, so that one more needs no line here.
+MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod tools/go.mod))
+MODULES := $(subst go.mod,.,$(MODULES))
+
+.PHONY: help
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(PROGRAMS:%=bin/%) ## Build the programs for this machine, into bin/
+
+# Always handed to go, which knows better than make what is out of date.
+.PHONY: always
+bin/%: always
+	$(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" -o $@ ./cmd/$(@F)
+
+# ---- tests
+
+.PHONY: test
+test: test-unit test-race test-kubelet test-tools ## Run every test that needs no cluster
+
+.PHONY: test-unit
+test-unit: ## Run the tests of the main module
+	go vet ./...
+	go test ./...
+
+.PHONY: test-race
+test-race: ## Run them again under the race detector
+	CGO_ENABLED=1 go test -race ./...
+
+.PHONY: test-kubelet
+test-kubelet: ## Run the tests against kubelet's own device manager
+	go -C test vet ./...
+	CGO_ENABLED=1 go -C test test -race ./...
+
+.PHONY: test-tools
+test-tools: ## Run the tests of the image and manifest tools
+	go -C tools vet ./...
+	go -C tools test ./...
+
+.PHONY: cover
+cover: ## Measure which statements the tests reach, into dist/cover.html
+	@mkdir -p dist
+	go test -coverpkg=./internal/...,./cmd/... -coverprofile=dist/cover.out ./...
+	go tool cover -html=dist/cover.out -o dist/cover.html
+	@go tool cover -func=dist/cover.out | tail -1
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s)
+	@grep -rl --include='*_test.go' '^func Fuzz' internal | sort | while read -r file; do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+	    echo "fuzz $$target in $$(dirname "$$file"), $(FUZZTIME)"; \
+	    go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")"; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## Measure what docs/performance.md reports
+	go test -run='^$$' -bench='$(BENCH)' -benchmem ./...
+
+.PHONY: demo
+demo: ## Run the plugin against a simulated node and kubelet's device manager (PLATFORM=hgx-h100)
+	go -C test run ./demo -platform=$(PLATFORM)
+
+# ---- checks
+
+.PHONY: lint
+lint: ## Check the format and run the linters
+	@unformatted=$$(gofmt -l cmd internal test tools); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
+	go -C tools/lint build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@status=0; for module in $(MODULES); do echo "lint $$module"; \
+	  (cd "$$module" && $(CURDIR)/bin/golangci-lint run --config=$(CURDIR)/.golangci.yml ./...) || status=1; done; exit $$status
+
+.PHONY: vuln
+vuln: ## Look the linked code up in the Go vulnerability database
+	@./tools/vuln.sh
+
+.PHONY: tidy
+tidy: ## Check that the go.mod files list what is used and nothing else
+	@for module in . tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
+
+# ---- what is shipped
+
+.PHONY: image
+image: ## Write the container image (amd64, arm64) to dist/kata-device-plugin.oci.tar
+	@for arch in $(ARCHES); do \
+	  echo "build for linux/$$arch"; \
+	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" \
+	    -o dist/linux-$$arch/kata-device-plugin ./cmd/kata-device-plugin; \
+	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 go -C tools/probe build -trimpath -buildvcs=false -tags=$(TAGS) -ldflags="$(LDFLAGS)" \
+	    -o $(CURDIR)/dist/linux-$$arch/grpc_health_probe github.com/grpc-ecosystem/grpc-health-probe; \
+	done
+	@go -C tools run ./image -o $(CURDIR)/dist/kata-device-plugin.oci.tar \
+	  -name kata-device-plugin -tag '$(TAG)' -version '$(VERSION)' -revision '$(REVISION)' \
+	  -description 'Announces VFIO-bound GPUs and NVSwitches to kubelet, for Kata VMs' \
+	  $(foreach arch,$(ARCHES),-program $(arch)=$(CURDIR)/dist/linux-$(arch)/kata-device-plugin \
+	    -probe $(arch)=$(CURDIR)/dist/linux-$(arch)/grpc_health_probe)
+
+.PHONY: reproducible
+reproducible: image ## Build the image once more in another place, without caches, and compare
+	@VERSION='$(VERSION)' REVISION='$(REVISION)' TAG='$(TAG)' ./tools/reproduce.sh
+
+.PHONY: container
+container: image ## Run the image as the manifest does, in a containerd of its own (needs root)
+	@./tools/container.sh
+
+.PHONY: manifests
+manifests: ## Render the manifests to dist/kata-device-plugin.yaml, checked against the Kubernetes types
+	@mkdir -p dist
+	@go -C tools run ./manifests $(CURDIR)/deploy/kata-device-plugin > dist/kata-device-plugin.yaml
+	@echo dist/kata-device-plugin.yaml
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist

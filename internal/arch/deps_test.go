@@ -1,0 +1,270 @@
+package arch
+
+import (
+	"debug/elf"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the dependency lists in testdata anew")
+
+const (
+	module = "kata-device-plugin"
+	// buildTags are those of the Makefile's build: without them, gRPC's debugging page brings the
+	// template engine, whose use of reflection keeps the linker from leaving anything out.
+	buildTags = "grpcnotrace"
+)
+
+// forbidden is something that a program must not contain. A package stands for all below it.
+type forbidden struct{ what, why string }
+
+// programs says for each program what it must not link, beyond what no program may.
+func programs() map[string][]forbidden {
+	return map[string][]forbidden{
+		"kata-device-plugin": {
+			{"k8s.io/client-go", "it does not talk to the API server"},
+			{"k8s.io/apimachinery", "it comes with the API server's types"},
+			{"k8s.io/api", "it does not talk to the API server"},
+			{"flag", "it takes no arguments"},
+			{"github.com/spf13", "it takes no arguments and no configuration"},
+			{"github.com/prometheus", "metrics are the exporter's: they need a TCP port"},
+			{"go.opentelemetry.io", "it reports to nobody"},
+		},
+	}
+}
+
+// forbiddenEverywhere is what no program may link. net/http is not here, although no program
+// needs it: gRPC's transport imports it for names of headers. See forbiddenFunctions.
+func forbiddenEverywhere() []forbidden {
+	return []forbidden{
+		{"os/exec", "no program starts another"},
+		{"plugin", "no program loads code"},
+		{"runtime/cgo", "the programs are static"},
+		{"testing", "test code is not shipped"},
+		{module + "/internal/sim", "the simulated node is for tests"},
+		{module + "/internal/arch", "tests are not shipped"},
+		{"net/http/pprof", "a debugging port is a port"},
+		{"net/rpc", "gRPC is the only protocol"},
+		{"expvar", "it adds a page to every HTTP server"},
+		{"text/template", "its reflection keeps the linker from leaving anything out; build with the tag " + buildTags},
+		{"golang.org/x/net/trace", "a debugging page; build with the tag " + buildTags},
+	}
+}
+
+// forbiddenFunctions are what the linker must have left out of every program: then nothing
+// in it can call them, whatever is imported.
+func forbiddenFunctions() []forbidden {
+	return []forbidden{
+		{"os.StartProcess", "no program starts another"},
+		{"syscall.forkExec", "no program starts another"},
+		{"syscall.Exec", "no program becomes another"},
+		{"net/http.(*Server).Serve", "no program serves HTTP"},
+		{"net/http.(*Client).do", "no program speaks HTTP"},
+		{"net/http.(*Transport).RoundTrip", "no program speaks HTTP"},
+	}
+}
+
+func TestProgramsDoNotLink(t *testing.T) {
+	for _, program := range commands(t) {
+		t.Run(program, func(t *testing.T) {
+			rules, ok := programs()[program]
+			if !ok {
+				t.Fatalf("cmd/%s has no row in programs(): add one that says what it must not link, and why", program)
+			}
+			rules = append(rules, forbiddenEverywhere()...)
+			for _, pkg := range linked(t, program) {
+				if f, bad := forbids(rules, pkg.path); bad {
+					t.Errorf("links %s, but %s", pkg.path, f.why)
+				}
+			}
+		})
+	}
+}
+
+func TestForbiddenPackagesAreNoticed(t *testing.T) {
+	rules := []forbidden{{"k8s.io/api", "x"}, {"plugin", "x"}}
+	for pkg, want := range map[string]bool{
+		"k8s.io/api": true, "k8s.io/api/core/v1": true, "k8s.io/apimachinery/pkg/types": false, "plugin": true, "plugins": false,
+	} {
+		if _, got := forbids(rules, pkg); got != want {
+			t.Errorf("%s is forbidden: %v, want %v", pkg, got, want)
+		}
+	}
+}
+
+func TestDependencyLists(t *testing.T) {
+	for _, program := range commands(t) {
+		t.Run(program, func(t *testing.T) {
+			file := filepath.Join("testdata", program+".deps")
+			got := dependencyList(program, linked(t, program))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("read the dependency list (go test ./internal/arch -update writes it): %v", err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("what it links is not what is committed. If that is meant, run go test ./internal/arch -update (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProgramsDoNotContain(t *testing.T) {
+	for _, program := range commands(t) {
+		t.Run(program, func(t *testing.T) {
+			functions := functionsOf(t, "./cmd/"+program)
+			if len(functions) < 1000 || !functions["main.main"] {
+				t.Fatalf("read %d functions, and main.main %v: this is not a program's symbol table", len(functions), functions["main.main"])
+			}
+			for _, f := range forbiddenFunctions() {
+				if functions[f.what] {
+					t.Errorf("contains %s, but %s", f.what, f.why)
+				}
+			}
+		})
+	}
+}
+
+// The names of the functions must be right, or the test above passes for ever.
+func TestForbiddenFunctionsExist(t *testing.T) {
+	functions := functionsOf(t, "./internal/arch/testdata/everything")
+	for _, f := range forbiddenFunctions() {
+		if !functions[f.what] {
+			t.Errorf("a program that does everything does not contain %s: is that its name?", f.what)
+		}
+	}
+}
+
+func TestMakefileBuildsWithTheTags(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(repository(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if name, value, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(name) == "TAGS" {
+			if got := strings.TrimSpace(value); got != buildTags {
+				t.Errorf("the Makefile builds with the tags %q, these tests look at %q", got, buildTags)
+			}
+			return
+		}
+	}
+	t.Error("the Makefile has no line TAGS :=")
+}
+
+// linkedPackage is one package of a program. Of the standard library's, module is empty.
+type linkedPackage struct{ path, module string }
+
+// linked lists every package of a program, for the platforms that the image is built for.
+func linked(t *testing.T, program string) []linkedPackage {
+	t.Helper()
+	all := map[linkedPackage]bool{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		const format = "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}"
+		out := golang(t, arch, "list", "-deps", "-tags="+buildTags, "-f="+format, "./cmd/"+program)
+		for line := range strings.Lines(out) {
+			path, mod, _ := strings.Cut(strings.TrimSpace(line), " ")
+			all[linkedPackage{path, mod}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b linkedPackage) int {
+		return strings.Compare(a.module+" "+a.path, b.module+" "+b.path)
+	})
+}
+
+// dependencyList renders what a program links of other people's modules.
+func dependencyList(program string, packages []linkedPackage) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# What %s links from outside the standard library and this module.\n", program)
+	fmt.Fprintf(&b, "# Written by: go test ./internal/arch -update\n")
+	last := ""
+	for _, p := range packages {
+		if p.module == "" || p.module == module {
+			continue
+		}
+		if p.module != last {
+			fmt.Fprintf(&b, "\n%s\n", p.module)
+			last = p.module
+		}
+		fmt.Fprintf(&b, "    %s\n", p.path)
+	}
+	return b.String()
+}
+
+// functionsOf builds a program as the Makefile does, but with its symbols.
+func functionsOf(t *testing.T, pkg string) map[string]bool {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	golang(t, "amd64", "build", "-trimpath", "-tags="+buildTags, "-o="+file, pkg)
+	f, err := elf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := map[string]bool{}
+	for _, s := range table {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			functions[s.Name] = true
+		}
+	}
+	return functions
+}
+
+func forbids(rules []forbidden, pkg string) (forbidden, bool) {
+	for _, f := range rules {
+		if pkg == f.what || strings.HasPrefix(pkg, f.what+"/") {
+			return f, true
+		}
+	}
+	return forbidden{}, false
+}
+
+// golang runs the go command in the main module for a platform and returns what it prints.
+func golang(t *testing.T, arch string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "go", args...)
+	c.Dir = repository(t)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=-buildvcs=false")
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+// commands lists the programs. That there are none is a mistake: these tests would check nothing.
+func commands(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(repository(t), "cmd"))
+	if err != nil {
+		t.Fatalf("list the programs: %v", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("there is no program below cmd/")
+	}
+	return names
+}

@@ -1,0 +1,201 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The floors of the house, from the ground up. A room knows rooms on lower floors, never one
+// on its own floor or above: siblings are put together by whoever stands above them.
+const (
+	ground        = iota // knows no other room
+	facts                // reads the node
+	faces                // tell somebody about the facts, or decide what they mean
+	agents               // put everything together
+	commandsFloor        // cmd: constants and one call
+)
+
+// room is a package below internal. It may be imported by rooms of higher floors.
+type room struct {
+	floor int
+	what  string
+	// testOnly rooms are imported by tests alone, and may import what they want.
+	testOnly bool
+}
+
+// rooms is the plan of the house. A package that is not here is refused.
+func rooms() map[string]room {
+	return map[string]room{
+		"pci":        {floor: ground, what: "addresses, classes and paths as the kernel spells them"},
+		"sysfs":      {floor: ground, what: "reading attributes and directories without leaving the tree"},
+		"finding":    {floor: ground, what: "the catalogue of what can be wrong, and what to do"},
+		"unixsock":   {floor: ground, what: "unix sockets with peer checks"},
+		"placement":  {floor: ground, what: "which devices are closest together"},
+		"nodelock":   {floor: ground, what: "one owner of a resource on a node"},
+		"watch":      {floor: ground, what: "look again: inotify, debounced"},
+		"confine":    {floor: ground, what: "Landlock"},
+		"host":       {floor: facts, what: "one look at the node: the snapshot"},
+		"declare":    {floor: faces, what: "which facts become which resource"},
+		"cdi":        {floor: faces, what: "CDI specs on the host"},
+		"kubelet":    {floor: faces, what: "the device plugin API"},
+		"health":     {floor: faces, what: "readiness over gRPC"},
+		"agent":      {floor: agents, what: "look, declare, make resolvable, announce"},
+		"sim":        {floor: agents, what: "the simulated node", testOnly: true},
+		"sim/rooted": {floor: agents, what: "the program with its roots below a simulated node", testOnly: true},
+		"arch":       {floor: agents, what: "these tests", testOnly: true},
+	}
+}
+
+// keepers says which rooms may speak to a library: everything about its subject is then in
+// one place, and the library can be replaced there.
+func keepers() map[string][]string {
+	return map[string][]string{
+		"tags.cncf.io/container-device-interface": {"cdi"},
+		"github.com/google/renameio":              {"cdi"},
+		"github.com/fsnotify/fsnotify":            {"watch"},
+		"github.com/landlock-lsm/go-landlock":     {"confine"},
+		"k8s.io/kubelet":                          {"kubelet"},
+		"google.golang.org/grpc":                  {"kubelet", "health", "unixsock"},
+	}
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	plan := rooms()
+	for dir, imports := range importsBelow(t, "internal") {
+		name := strings.TrimPrefix(dir, "internal/")
+		self, ok := plan[name]
+		if !ok {
+			t.Errorf("%s has no row in rooms(): add one that says what it is for and on which floor it is", dir)
+			continue
+		}
+		for _, imported := range imports {
+			if complaint := mayImport(plan, self, name, imported); complaint != "" {
+				t.Errorf("%s imports %s, but %s", dir, imported, complaint)
+			}
+		}
+	}
+	commands(t) // there are some
+	for dir, imports := range importsBelow(t, "cmd") {
+		for _, imported := range imports {
+			if complaint := mayImport(plan, room{floor: commandsFloor}, dir, imported); complaint != "" {
+				t.Errorf("%s imports %s, but %s", dir, imported, complaint)
+			}
+		}
+	}
+}
+
+// mayImport says what is wrong with an import, or nothing.
+func mayImport(plan map[string]room, self room, name, imported string) string {
+	if other, ok := strings.CutPrefix(imported, module+"/internal/"); ok {
+		to, known := plan[other]
+		switch {
+		case !known:
+			return "that has no row in rooms()"
+		case self.testOnly:
+			return ""
+		case to.testOnly:
+			return "that is for tests"
+		case to.floor >= self.floor:
+			return "that is not on a lower floor: " + to.what
+		}
+		return ""
+	}
+	if self.testOnly {
+		return ""
+	}
+	for library, allowed := range keepers() {
+		if (imported == library || strings.HasPrefix(imported, library+"/")) && !slices.Contains(allowed, name) {
+			return "only " + strings.Join(allowed, ", ") + " may: see keepers()"
+		}
+	}
+	return ""
+}
+
+func TestMayImport(t *testing.T) {
+	plan := rooms()
+	const in = module + "/internal/"
+	for _, test := range []struct {
+		name, imported string
+		allowed        bool
+	}{
+		{"agent", in + "kubelet", true},
+		{"kubelet", in + "agent", false},
+		{"kubelet", in + "cdi", false},
+		{"host", in + "pci", true},
+		{"pci", in + "host", false},
+		{"host", in + "sim", false},
+		{"sim", in + "host", true},
+		{"host", in + "attic", false},
+		{"cdi", "tags.cncf.io/container-device-interface/pkg/cdi", true},
+		{"agent", "tags.cncf.io/container-device-interface/pkg/cdi", false},
+		{"agent", "google.golang.org/grpc", false},
+		{"host", "golang.org/x/sys/unix", true},
+	} {
+		if complaint := mayImport(plan, plan[test.name], test.name, test.imported); (complaint == "") != test.allowed {
+			t.Errorf("%s imports %s: got complaint %q, want allowed %v", test.name, test.imported, complaint, test.allowed)
+		}
+	}
+}
+
+// importsBelow returns what every package below a directory imports outside its tests.
+func importsBelow(t *testing.T, top string) map[string][]string {
+	t.Helper()
+	root := repository(t)
+	all := map[string][]string{}
+	for _, file := range goFiles(t, filepath.Join(root, top)) {
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(filepath.ToSlash(rel))
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imports := all[dir]
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(imports, imported) {
+				imports = append(imports, imported)
+			}
+		}
+		all[dir] = imports
+	}
+	return all
+}
+
+// goFiles lists the Go files below a directory, without what is built or hidden.
+func goFiles(t *testing.T, top string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(top, func(file string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && file != top && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "dist") {
+			return filepath.SkipDir
+		}
+		if !entry.IsDir() && strings.HasSuffix(name, ".go") {
+			files = append(files, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("list the Go files below %s: %v", top, err)
+	}
+	return files
+}
