@@ -1,0 +1,112 @@
+// Package e2e runs the shipped plugin as a process of its own on simulated nodes,
+// against kubelet's own device manager.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"kata-device-plugin/internal/pci"
+	"kata-device-plugin/internal/sim"
+
+	"kata-device-plugin/test/harness"
+)
+
+// binary is the plugin, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	if binary, err = harness.BuildPlugin(ctx, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// node is a simulated node of a test. What runs on it ends with the test.
+type node struct {
+	*harness.Node
+	t   *testing.T
+	ctx context.Context
+	log *log
+}
+
+func newNode(t *testing.T, platform string) *node {
+	t.Helper()
+	p, err := sim.PlatformByName(platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	n := &node{t: t, ctx: ctx, log: &log{}}
+	if n.Node, err = harness.NewNode(p, binary, n.log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(n.log)
+		}
+	})
+	return n
+}
+
+// start starts both kubelet and the plugin, and waits for all devices.
+func (n *node) start() {
+	n.t.Helper()
+	n.must(n.StartKubelet(n.ctx))
+	n.must(n.StartPlugin(n.ctx))
+	n.must(n.AwaitAll(n.ctx))
+}
+
+func (n *node) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) address(id string) pci.Address {
+	n.t.Helper()
+	a, err := pci.ParseAddress(id)
+	n.must(err)
+	return a
+}
+
+// log collects the plugin's log.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,95 @@
+// Package harness runs the device plugin that is shipped as a child process on a
+// simulated node, so that a test can do to it what happens to a container: kill
+// it, terminate it, start it again.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Plugin is a running plugin.
+type Plugin struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed once state is set
+	state  *os.ProcessState
+	err    error
+}
+
+// StartPlugin starts a plugin, built by BuildPlugin, on the node whose directories
+// lie below dir. Its log goes to stderr. The plugin is killed when ctx ends.
+//
+// It returns when the process runs, which is before the plugin has registered; a
+// kubelet tells when that has happened.
+func StartPlugin(ctx context.Context, binary, dir string, stderr io.Writer) (*Plugin, error) {
+	cmd := exec.CommandContext(ctx, binary, dir)
+	cmd.Stderr = stderr
+	// A test binary that dies, of its own time limit for example, takes its plugins along.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s on %s: %w", binary, dir, err)
+	}
+	p := &Plugin{cmd: cmd, exited: make(chan struct{})}
+	go func() {
+		defer close(p.exited)
+		p.err = cmd.Wait()
+		p.state = cmd.ProcessState
+	}()
+	return p, nil
+}
+
+// PID is the plugin's process ID.
+func (p *Plugin) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed once the process has gone and its log is complete.
+func (p *Plugin) Exited() <-chan struct{} { return p.exited }
+
+// Wait waits for the process to go by itself. The code is its exit status, or -1
+// if a signal ended it.
+func (p *Plugin) Wait(ctx context.Context) (code int, err error) {
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		return -1, fmt.Errorf("wait for plugin %d to exit: %w", p.PID(), context.Cause(ctx))
+	}
+	if p.state == nil {
+		return -1, fmt.Errorf("wait for plugin %d to exit: %w", p.PID(), p.err)
+	}
+	return p.state.ExitCode(), nil
+}
+
+// Kill ends the plugin as running out of memory does, with no chance to say
+// goodbye, and returns when it has gone. A plugin that has gone already is no error.
+func (p *Plugin) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
+}
+
+// Terminate asks the plugin to end, as the removal of its pod does, and waits
+// until it has. It returns the exit code, as Wait does, and how long it took. A
+// plugin that is still there when ctx ends goes on running.
+func (p *Plugin) Terminate(ctx context.Context) (code int, took time.Duration, err error) {
+	start := time.Now()
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return -1, 0, err
+	}
+	code, err = p.Wait(ctx)
+	return code, time.Since(start), err
+}
+
+// signal sends a signal to the process, unless it has gone.
+func (p *Plugin) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to plugin %d: %w", s, p.PID(), err)
+	}
+	return nil
+}

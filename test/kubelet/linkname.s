@@ -1,0 +1,1 @@
+// Empty on purpose: an assembler file lets manager.go declare a function without a body.

@@ -1,0 +1,84 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/klog/v2"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
+)
+
+// watch stands between the connections to plugins and the device manager. It
+// passes everything on, tells that something has changed, and remembers every
+// connection that was ever made. Kubelet forgets some that live on, such as one
+// whose plugin registered a second time on the same socket.
+type watch struct {
+	manager plugin.ClientHandler
+	changed func()
+
+	mu      sync.RWMutex // read-locked while a message is worked on
+	ended   bool
+	clients []plugin.Client
+}
+
+// PluginConnected is called once kubelet has dialled a plugin back.
+func (w *watch) PluginConnected(ctx context.Context, resource string, p plugin.DevicePlugin) error {
+	if err := w.remember(p); err != nil {
+		return err
+	}
+	defer w.changed()
+	return w.manager.PluginConnected(ctx, resource, p)
+}
+
+// PluginDisconnected is called after a connection has ended.
+func (w *watch) PluginDisconnected(log klog.Logger, resource, socket string) {
+	w.manager.PluginDisconnected(log, resource, socket)
+	w.changed()
+}
+
+// PluginListAndWatchReceiver is called for each device list. A list that arrives
+// after the end is dropped: it would be written to a checkpoint that the next
+// kubelet may have open by then.
+func (w *watch) PluginListAndWatchReceiver(log klog.Logger, resource string, list *api.ListAndWatchResponse) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.ended {
+		return
+	}
+	w.manager.PluginListAndWatchReceiver(log, resource, list)
+	w.changed()
+}
+
+func (w *watch) remember(p plugin.DevicePlugin) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, ok := p.(plugin.Client)
+	if !ok {
+		return errors.New("remember a plugin's connection: it cannot be closed")
+	}
+	w.clients = append(w.clients, c)
+	if w.ended {
+		return errors.New("kubelet is stopping")
+	}
+	return nil
+}
+
+// end lets the message in progress finish and lets no further one through.
+func (w *watch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+}
+
+// disconnect closes every connection that is still open.
+func (w *watch) disconnect(log klog.Logger) {
+	w.mu.Lock()
+	clients := w.clients
+	w.clients = nil
+	w.mu.Unlock()
+	for _, c := range clients {
+		_ = c.Disconnect(log) // kubelet's always returns nil
+	}
+}
