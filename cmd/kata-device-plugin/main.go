@@ -16,7 +16,9 @@ import (
 // version is set by the linker.
 var version = "unknown"
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	const name = "kata-device-plugin"
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -24,5 +26,5 @@ func main() {
 		Name: name, Version: version,
 		Roots: host.System(name), Table: declare.Passthrough(),
 	}
-	os.Exit(program.Command(ctx, os.Args[1:], os.Stderr))
+	return program.Command(ctx, os.Args[1:], os.Stderr)
 }

@@ -109,7 +109,7 @@ func (a *Agent) loop(ctx context.Context) error {
 	var signals <-chan struct{}
 	watcher, err := a.watch()
 	if err != nil {
-		a.log.Warn("no events from the kernel: looking every second instead", "reason", err.Error())
+		a.report.once(events, err)
 	} else {
 		defer watcher.Close()
 		signals = watcher.Signals(ctx, a.times.quiet, a.times.most)
@@ -140,7 +140,7 @@ func (a *Agent) loop(ctx context.Context) error {
 			if full {
 				due = now.Add(a.interval(watcher))
 			}
-			a.look(ctx, full, now)
+			a.look(ctx, full)
 			a.kick()
 		}
 		if asked != nil {
@@ -156,15 +156,18 @@ func (a *Agent) watch() (*watch.Watcher, error) {
 	return watch.New(r.VFIO(), r.VFIODevices(), r.DevicePlugins, r.CDI)
 }
 
-// arm places the watches. Where that fails events are missing, so looks have to come
-// more often; the reason is logged when it changes.
+// events is the part of the work that degrades without inotify: looks come every second
+// then, instead of when something happens.
+const events = "events"
+
+// arm places the watches.
 func (a *Agent) arm(w *watch.Watcher) {
 	err := w.Arm()
-	a.report.once("watch", err, "some events from the kernel are missing: looking every second instead")
+	a.report.once(events, err)
 }
 
 func (a *Agent) interval(w *watch.Watcher) time.Duration {
-	if w == nil || a.report.failing("watch") {
+	if w == nil || a.report.failing(events) {
 		return a.times.poll
 	}
 	return a.times.resync

@@ -27,7 +27,7 @@ type node struct {
 	prog Program
 }
 
-func newNode(t *testing.T, p sim.Platform) *node {
+func newNode(t testing.TB, p sim.Platform) *node {
 	t.Helper()
 	dir, err := sim.TempDir()
 	if err != nil {
@@ -66,7 +66,7 @@ type process struct {
 }
 
 // run starts an agent. It is stopped at the end of the test, if not before.
-func (n *node) run(t *testing.T, change ...func(*Agent)) *process {
+func (n *node) run(t testing.TB, change ...func(*Agent)) *process {
 	t.Helper()
 	p := &process{log: &logBuffer{signal: n.signal}}
 	p.agent = New(n.prog, slog.New(slog.NewTextHandler(p.log, nil)))

@@ -25,7 +25,7 @@ func address(t *testing.T, s string) pci.Address {
 	return a
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

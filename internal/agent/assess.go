@@ -44,12 +44,12 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	}
 	found := slices.Concat(a.findings, a.specFindings(), a.passingFaults())
 	found = a.lasting(found, now, sooner)
-	a.report.once("checkpoint", a.checkpoint.Read(), "could not read what kubelet believes")
+	a.report.once("kubelet's checkpoint", a.checkpoint.Read())
 	contested := false
 	for _, o := range a.offers {
 		contested = contested || o.contest.standing
 	}
-	a.report.once("rivals", a.rivals.Look(contested, now), "could not look for other plugins")
+	a.report.once("other plugins", a.rivals.Look(contested, now))
 	for _, o := range a.offers {
 		v := o.contest.judge(o, a.checkpoint, a.rivals, a.times, now)
 		if v.again > 0 {

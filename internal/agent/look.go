@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
@@ -11,7 +10,7 @@ import (
 )
 
 // look reads the node and makes what is announced agree with it.
-func (a *Agent) look(ctx context.Context, full bool, now time.Time) {
+func (a *Agent) look(ctx context.Context, full bool) {
 	var snapshot *host.Snapshot
 	if full {
 		snapshot = a.source.Look(a.snapshot)
@@ -29,7 +28,7 @@ func (a *Agent) look(ctx context.Context, full bool, now time.Time) {
 	defer a.mu.Unlock()
 	a.snapshot = snapshot
 	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
-	a.findings = append(declared.Findings, stale(snapshot)...)
+	a.findings = slices.Concat(declared.Findings, stale(snapshot))
 	for _, r := range declared.Resources {
 		o := a.offer(r.Name)
 		before := o.byID
@@ -48,7 +47,7 @@ func (a *Agent) readSpecs() {
 		own = append(own, cdi.FileName(r.Resource))
 	}
 	foreign, err := a.neighbours.Read(own)
-	a.report.once("specs", err, "could not read other owners' CDI specs")
+	a.report.once("CDI specs of others", err)
 	if err == nil {
 		a.foreign = foreign
 	}

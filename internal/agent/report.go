@@ -23,14 +23,14 @@ func newReport(log *slog.Logger) *report {
 	return &report{log: log, standing: map[string]finding.Finding{}, sick: map[string]bool{}, errors: map[string]string{}}
 }
 
-// once logs an error when it is another one than the last of its kind.
-func (r *report) once(kind string, err error, message string) {
+// once logs an error of a part of the work when it is another one than that part's last.
+func (r *report) once(kind string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
 	if text != "" && text != r.errors[kind] {
-		r.log.Warn(message, "reason", text)
+		r.log.Warn("degraded", "part", kind, "reason", text)
 	}
 	r.errors[kind] = text
 }

@@ -25,7 +25,7 @@ import (
 // no substitute for kubelet, which the module under test/ runs the plugin against: it
 // sees the single messages, and what is on disk at the moment when one arrives.
 type witness struct {
-	t     *testing.T
+	t     testing.TB
 	roots host.Roots
 	t0    time.Time
 
@@ -47,9 +47,12 @@ type seen struct {
 	health   map[string]string // by ID, over all lives
 	topology map[string]int64
 	socket   string
+
+	healthyCount int
+	arrived      time.Time // when the last list came
 }
 
-func newWitness(t *testing.T, roots host.Roots) *witness {
+func newWitness(t testing.TB, roots host.Roots) *witness {
 	w := &witness{t: t, roots: roots, t0: time.Now(), plugins: map[string]*seen{}, changed: make(chan struct{})}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -89,7 +92,11 @@ func (w *witness) start() {
 	w.mu.Lock()
 	w.server = server
 	w.mu.Unlock()
-	go server.Serve(l)
+	go func() {
+		if err := server.Serve(l); err != nil {
+			w.t.Error(err)
+		}
+	}()
 }
 
 // stop ends kubelet as a process ends: all connections at once, sockets left behind.
@@ -178,7 +185,9 @@ func (w *witness) listen(resource string, p *seen, client pluginapi.DevicePlugin
 		if err != nil {
 			return
 		}
+		arrived := time.Now()
 		w.mu.Lock()
+		p.arrived = arrived
 		before = w.check(resource, p, list, before)
 		w.messages++
 		w.mu.Unlock()
@@ -188,7 +197,11 @@ func (w *witness) listen(resource string, p *seen, client pluginapi.DevicePlugin
 
 // check holds one message against the invariants.
 func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchResponse, before []string) []string {
-	spec, specErr := cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName(resource)), 0)
+	var spec *cdi.Spec
+	var specErr error
+	if !w.tampered {
+		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName(resource)), 0)
+	}
 	now := make(map[string]string, len(list.Devices))
 	var text []string
 	withTopology := 0
@@ -219,7 +232,12 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 	if slices.Equal(text, before) && !w.again {
 		w.blame("%s was sent again without a change", resource)
 	}
-	p.health = now
+	p.health, p.healthyCount = now, 0
+	for _, h := range now {
+		if h == pluginapi.Healthy {
+			p.healthyCount++
+		}
+	}
 	return text
 }
 

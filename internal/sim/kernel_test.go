@@ -116,7 +116,7 @@ func majors(s string) string {
 // noMore checks that a directory has nothing that the kernel did not list.
 func noMore(t *testing.T, n *Node, dir string, recorded map[string]bool) {
 	t.Helper()
-	must(t, filepath.WalkDir(filepath.Join(n.dir, dir), func(path string, e fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(filepath.Join(n.dir, dir), func(path string, _ fs.DirEntry, err error) error {
 		must(t, err)
 		rel, err := filepath.Rel(n.dir, path)
 		must(t, err)

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -63,9 +64,7 @@ func (n *Node) addOther(d *device, driver string, subdirs []string, files []file
 	}
 	d.group = n.newGroup()
 	all := map[string]string{"subsystem": "bus/" + d.bus, "iommu_group": "kernel/iommu_groups/" + d.group}
-	for from, to := range links {
-		all[from] = to
-	}
+	maps.Copy(all, links)
 	if err := n.ensureGroup(d.group, ""); err != nil {
 		return 0, fmt.Errorf("add %s device %s: %w", d.bus, name, err)
 	}

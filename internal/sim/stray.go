@@ -43,7 +43,7 @@ func (n *Node) RemovePlaced(name string) error {
 	return nil
 }
 
-func (n *Node) place(name string, make func(to string) error) error {
+func (n *Node) place(name string, build func(to string) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !filepath.IsLocal(name) {
@@ -52,7 +52,7 @@ func (n *Node) place(name string, make func(to string) error) error {
 	if err := n.ensureVFIODevices(); err != nil {
 		return fmt.Errorf("place %s in /dev/vfio/devices: %w", name, err)
 	}
-	if err := make(filepath.Join(n.vfioDevices(), name)); err != nil {
+	if err := build(filepath.Join(n.vfioDevices(), name)); err != nil {
 		return fmt.Errorf("place %s in /dev/vfio/devices: %w", name, err)
 	}
 	return nil

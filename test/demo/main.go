@@ -16,16 +16,18 @@ import (
 	"kata-device-plugin/internal/sim"
 )
 
-func main() {
+func main() { os.Exit(demo()) }
+
+func demo() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-		stop()
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // run plays the demo on the platform that the arguments name.

@@ -19,7 +19,7 @@ import (
 type plugin struct {
 	api.UnimplementedDevicePluginServer
 	dir, resource string
-	ended         chan error // one value for each stream that has ended
+	ended         chan struct{} // one value for each stream that has ended
 
 	mu       sync.Mutex
 	block    func(context.Context) error // if set, what the options call and Allocate do first
@@ -34,7 +34,7 @@ type plugin struct {
 // newPlugin serves a plugin, which is not registered yet.
 func newPlugin(t *testing.T, dir, resource string, list ...*api.Device) *plugin {
 	t.Helper()
-	p := &plugin{dir: dir, resource: resource, list: list, ended: make(chan error, 10), changed: make(chan struct{})}
+	p := &plugin{dir: dir, resource: resource, list: list, ended: make(chan struct{}, 10), changed: make(chan struct{})}
 	p.serve(t)
 	t.Cleanup(p.stop)
 	return p
@@ -131,8 +131,8 @@ func (p *plugin) GetDevicePluginOptions(ctx context.Context, _ *api.Empty) (*api
 	return &api.DevicePluginOptions{}, nil
 }
 
-func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) (err error) {
-	defer func() { p.ended <- err }()
+func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
+	defer func() { p.ended <- struct{}{} }()
 	for {
 		p.mu.Lock()
 		list, changed := p.list, p.changed

@@ -14,11 +14,13 @@ import (
 	"kata-device-plugin/internal/host"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	const name = "kata-device-plugin"
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: rooted DIRECTORY")
-		os.Exit(agent.ExitUsage)
+		return agent.ExitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -26,5 +28,5 @@ func main() {
 		Name: name, Version: "simulated",
 		Roots: host.Under(os.Args[1], name), Table: declare.Passthrough(),
 	}
-	os.Exit(program.Command(ctx, os.Args[2:], os.Stderr))
+	return program.Command(ctx, os.Args[2:], os.Stderr)
 }
