@@ -45,11 +45,15 @@ type Declaration struct {
 	// Findings are the reasons why functions and entries are not declared, and what
 	// else the look met. The faults of declared devices are with the devices.
 	Findings []finding.Finding
+
+	// others are the functions of the snapshot that are of no resource, with the class
+	// that says so.
+	others map[string]finding.Evidence
 }
 
 // Declare applies the table to a snapshot.
 func (t Table) Declare(s *host.Snapshot) Declaration {
-	var d Declaration
+	d := Declaration{others: map[string]finding.Evidence{}}
 	byName := make(map[string]*Resource, len(t))
 	for _, r := range t {
 		byName[r.Resource] = &Resource{Name: r.Resource}
@@ -58,17 +62,21 @@ func (t Table) Declare(s *host.Snapshot) Declaration {
 		f := &s.Functions[i]
 		name := t.Resource(f.Identity)
 		if name == "" {
-			if f.Err != nil && !f.Known {
+			if f.Known {
+				d.others[f.Address.String()] = class(f)
+			} else {
 				d.Findings = append(d.Findings, unreadable(f))
 			}
 			continue
 		}
-		if why, refused := Refusal(f); refused {
-			d.Findings = append(d.Findings, why.For(name))
-			continue
-		}
 		if f.Err != nil {
 			d.Findings = append(d.Findings, unreadable(f).For(name))
+		}
+		if why, refused := Refusal(f); refused {
+			if f.Known {
+				d.Findings = append(d.Findings, why.For(name))
+			}
+			continue
 		}
 		r := byName[name]
 		r.Devices = append(r.Devices, Device{ID: f.Address.String(), Function: *f, Present: true, Faults: faults(f, name)})
@@ -88,8 +96,7 @@ func (t Table) Declare(s *host.Snapshot) Declaration {
 // the same resource, and nothing against handing it out.
 func (t Table) Judge(f *host.Function, resource string) []finding.Finding {
 	if t.Resource(f.Identity) != resource {
-		return []finding.Finding{finding.New(finding.ChangedClass(), f.Address.String(),
-			finding.Evidence{Path: sysPath(f, "class"), Value: f.Class.String()}).For(resource)}
+		return []finding.Finding{finding.New(finding.ChangedClass(), f.Address.String(), class(f)).For(resource)}
 	}
 	if why, refused := Refusal(f); refused {
 		return []finding.Finding{why.For(resource)}

@@ -17,7 +17,9 @@ import (
 func (d Declaration) After(before []Resource) Declaration {
 	refused := make(map[string]finding.Finding, len(d.Findings))
 	for _, f := range d.Findings {
-		refused[f.Device] = f
+		if _, ok := refused[f.Device]; !ok { // why it is no device comes before what else there is
+			refused[f.Device] = f
+		}
 	}
 	now := make(map[string]*Device)
 	home := make(map[string]string) // device -> resource
@@ -26,7 +28,7 @@ func (d Declaration) After(before []Resource) Declaration {
 			now[r.Devices[i].ID], home[r.Devices[i].ID] = &r.Devices[i], r.Name
 		}
 	}
-	kept := make(map[string]bool)
+	told := make(map[string]bool) // findings that are with a device now
 	var next Declaration
 	for _, r := range before {
 		merged := Resource{Name: r.Name}
@@ -35,15 +37,17 @@ func (d Declaration) After(before []Resource) Declaration {
 				merged.Devices = append(merged.Devices, *dev)
 				continue
 			}
-			kept[old.ID] = true
-			merged.Devices = append(merged.Devices, absent(old, r.Name, refused[old.ID], home[old.ID]))
+			merged.Devices = append(merged.Devices, d.absent(old, r.Name, refused[old.ID], home[old.ID]))
+			if why := refused[old.ID]; why.Resource == r.Name || why.Resource == "" {
+				told[why.Key()] = true
+			}
 		}
 		next.Resources = append(next.Resources, merged)
 	}
 	next.join(d.Resources)
 	for _, f := range d.Findings {
-		if !kept[f.Device] || f.Resource == "" {
-			next.Findings = append(next.Findings, f) // else it is with the device now
+		if !told[f.Key()] {
+			next.Findings = append(next.Findings, f)
 		}
 	}
 	return next
@@ -73,11 +77,18 @@ func (d *Declaration) join(resources []Resource) {
 	}
 }
 
-// absent is a device that was announced and is not declared any more.
-func absent(old Device, resource string, why finding.Finding, elsewhere string) Device {
+// absent is a device that was announced and is not declared any more. why is the reason
+// why it is none, and elsewhere the resource that it is declared as instead.
+func (d Declaration) absent(old Device, resource string, why finding.Finding, elsewhere string) Device {
+	if elsewhere == "" && why.Resource != resource {
+		elsewhere = why.Resource // it would be of another resource, if something was not in the way
+	}
+	class, other := d.others[old.ID]
 	switch {
 	case elsewhere != "":
 		why = finding.New(finding.ChangedClass(), old.ID, finding.Evidence{Path: "resource now", Value: elsewhere})
+	case other:
+		why = finding.New(finding.ChangedClass(), old.ID, class)
 	case why.ID == "":
 		why = finding.New(finding.Gone(), old.ID, finding.Evidence{Path: "/sys/bus/pci/devices/" + old.ID, Value: "none"})
 	case why.ID == finding.NoCdev().ID:

@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"errors"
 	"strconv"
 
 	"kata-device-plugin/internal/finding"
@@ -53,8 +54,22 @@ func Refusal(f *host.Function) (finding.Finding, bool) {
 	return refuse(finding.NotYet(), detail)
 }
 
+// unreadable has a piece of evidence for each thing that could not be read.
 func unreadable(f *host.Function) finding.Finding {
-	return finding.New(finding.Unreadable(), f.Address.String(), finding.Evidence{Path: f.Err.Error()})
+	errs := []error{f.Err}
+	var joined interface{ Unwrap() []error }
+	if errors.As(f.Err, &joined) {
+		errs = joined.Unwrap()
+	}
+	evidence := make([]finding.Evidence, len(errs))
+	for i, err := range errs {
+		evidence[i].Path = err.Error()
+	}
+	return finding.New(finding.Unreadable(), f.Address.String(), evidence...)
+}
+
+func class(f *host.Function) finding.Evidence {
+	return finding.Evidence{Path: sysPath(f, "class"), Value: f.Class.String()}
 }
 
 // faults are the reasons why a device, though there, would not start in a VM.
@@ -69,7 +84,7 @@ func faults(f *host.Function, resource string) []finding.Finding {
 	// Kata's Go shim finds the address with an unanchored pattern of four domain
 	// digits: 10000:01:00.0 silently becomes 0000:01:00.0, which is another device.
 	if f.Address.Domain > 0xffff {
-		fault(finding.WideDomain(), finding.Evidence{Path: sysPath(f, ""), Value: f.Address.String()})
+		fault(finding.WideDomain(), finding.Evidence{Path: "/sys/bus/pci/devices/" + f.Address.String()})
 	}
 	for _, m := range f.Companions() {
 		if !yieldsDMA(m) {

@@ -103,7 +103,7 @@ func Gone() Kind {
 // StaleMount: the directory that the container sees is not the host's.
 func StaleMount() Kind {
 	return Kind{"HST033", Error, "sysfs lists VFIO devices that the mounted directory does not show",
-		"mount /dev/vfio (not /dev/vfio/devices) into the pod and restart the pod: the mounted directory has been replaced on the host"}
+		"restart the pod: the mounted directory has been replaced on the host; mount /dev/vfio, not /dev/vfio/devices, and where the kernel removes even that with its last device (CONFIG_VFIO_GROUP=n), make it before the pod starts"}
 }
 
 // Unlisted: a directory of the host cannot be read.
@@ -139,7 +139,7 @@ func SpecConflict() Kind {
 // SpecUnwritten: nothing resolves the device.
 func SpecUnwritten() Kind {
 	return Kind{"CDI014", Error, "the CDI spec could not be brought up to date",
-		"make the CDI directory writable for the plugin, with room on its file system"}
+		"make the CDI directory writable for the plugin, with room on its file system; if the directory was removed and made again on the host, restart the pod, which still holds the old one"}
 }
 
 // Contested: somebody else advertises the resource.

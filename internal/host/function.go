@@ -23,7 +23,7 @@ const (
 // function reads one function. link is nil when it has no VFIO device, before when
 // no earlier look knew it.
 func (l *look) function(a pci.Address, link *classLink, before *Function) (Function, verdict) {
-	var old Function
+	old := Function{NUMA: NoNode}
 	if before != nil {
 		old = *before
 	}
@@ -32,14 +32,21 @@ func (l *look) function(a pci.Address, link *classLink, before *Function) (Funct
 	if err := r.place(&f, a, link); gone(err) {
 		return f, left
 	} else if err != nil {
-		old.Address, old.Err = a, err
+		if l.prev.unwanted[a] {
+			return f, unwanted
+		}
+		// That the class does not list it was read: it has no VFIO device now.
+		old.Address, old.Cdev, old.Err = a, nil, err
 		return old, found
 	}
 	r.identity(&f, &old)
-	if link == nil && len(r.errs) == 0 && !r.left && l.src.Wanted != nil && !l.src.Wanted(f.Identity) {
+	if link == nil && !r.left && l.passOver(a, f.Identity, r.errs) {
+		if !l.full && !l.prev.unwanted[a] {
+			l.arrived(r)
+		}
 		return f, unwanted
 	}
-	r.facts(&f, &old)
+	r.facts(&f, &old, link)
 	f.Group = l.join(r, old.Group)
 	if link != nil {
 		f.Cdev = l.cdev(r, link, f.Driver, old.Cdev)
@@ -53,13 +60,23 @@ func (l *look) function(a pci.Address, link *classLink, before *Function) (Funct
 	return f, found
 }
 
+// passOver says whether nobody asked for a function without a VFIO device. Where its
+// identity could not be read, it stays what it was.
+func (l *look) passOver(a pci.Address, id Identity, errs []error) bool {
+	if len(errs) > 0 {
+		return l.prev.unwanted[a]
+	}
+	return l.src.Wanted != nil && !l.src.Wanted(id)
+}
+
 // reader reads the attributes of one function. What cannot be read keeps the value
 // that the look before gave it, and is remembered as an error.
 type reader struct {
-	sys  fs.FS
-	dir  string // relative to /sys
-	errs []error
-	left bool // a file that every function has was not there
+	sys   fs.FS
+	dir   string // relative to /sys
+	errs  []error
+	left  bool // a file that every function has was not there
+	bound bool // there is a link to a driver, though it may be unreadable
 }
 
 // place finds the function's directory, through the class link or the bus's list.
@@ -88,14 +105,18 @@ func (r *reader) identity(f, old *Function) {
 	f.SubDevice = required(r, "subsystem_device", pci.ParseID, old.SubDevice)
 }
 
-func (r *reader) facts(f, old *Function) {
+func (r *reader) facts(f, old *Function, link *classLink) {
 	f.NUMA = optional(r, "numa_node", parseNode, old.NUMA, NoNode)
 	f.NumVFs = optional(r, "sriov_numvfs", parseCount, old.NumVFs, 0)
-	f.Driver, _ = r.link("driver", old.Driver)
+	f.Driver, r.bound = r.link("driver", old.Driver)
 	physfn, present := r.link("physfn", "")
 	f.PhysFn = old.PhysFn
 	if !present {
-		f.PhysFn = nil
+		// Of a VF that is on its way out the kernel removes physfn before it unbinds the
+		// driver (drivers/pci/iov.c, pci_iov_remove_virtfn). It is not a whole device then.
+		if link == nil || old.Cdev == nil || old.Cdev.Name != link.name {
+			f.PhysFn = nil
+		}
 	} else if a, err := pci.ParseAddress(physfn); err == nil {
 		f.PhysFn = &a
 	} else if physfn != "" {
@@ -157,16 +178,18 @@ func (r *reader) fail(name string, err error) {
 
 // parseNode reads numa_node. Every negative number means unknown.
 func parseNode(s string) (Node, error) {
-	n, err := strconv.ParseInt(strings.TrimSuffix(s, "\n"), 10, 32)
-	if err != nil {
+	text := strings.TrimSuffix(s, "\n")
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || strconv.FormatInt(n, 10) != text {
 		return NoNode, fmt.Errorf("%q is not a NUMA node", s)
 	}
 	return max(Node(n), NoNode), nil
 }
 
 func parseCount(s string) (int, error) {
-	n, err := strconv.ParseUint(strings.TrimSuffix(s, "\n"), 10, 31)
-	if err != nil {
+	text := strings.TrimSuffix(s, "\n")
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || strconv.FormatUint(n, 10) != text {
 		return 0, fmt.Errorf("%q is not a count", s)
 	}
 	return int(n), nil

@@ -94,9 +94,39 @@ func (l *look) touch(f *Function) {
 	}
 }
 
+// arrived marks the group of a function that nobody asked for, and that is new on the
+// bus: it is a companion of others now.
+func (l *look) arrived(r *reader) {
+	if number, present := r.link("iommu_group", ""); present {
+		l.dirty[number] = true
+	}
+}
+
+// departed marks the groups that had a function that nobody asked for, and that has left.
+func (l *look) departed() {
+	gone := map[pci.Address]bool{}
+	for a := range l.prev.unwanted {
+		if _, ok := l.next.index[a]; !ok && !l.next.unwanted[a] {
+			gone[a] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	for number, g := range l.prev.groups {
+		if slices.ContainsFunc(g.Members, func(m Member) bool { return gone[m.Address] }) {
+			l.dirty[number] = true
+		}
+	}
+}
+
 // refreshGroups reads again what a glance took over, where a member of the group was
 // read: the member may have changed its driver. Functions that have left count too.
 func (l *look) refreshGroups() {
+	if len(l.kept) == 0 {
+		return
+	}
+	l.departed()
 	for i := range l.prev.Functions {
 		f := &l.prev.Functions[i]
 		if _, ok := l.next.index[f.Address]; !ok {

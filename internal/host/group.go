@@ -40,14 +40,16 @@ func (l *look) group(number string) (*IOMMUGroup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list IOMMU group %s: %w", number, err)
 	}
-	g := &IOMMUGroup{Number: number, Members: make([]Member, 0, len(entries))}
+	addresses := make([]pci.Address, 0, len(entries))
 	for _, e := range entries {
-		a, err := pci.ParseAddress(e.Name())
-		if err != nil {
-			continue // a platform device; it has no driver that we could judge
+		if a, err := pci.ParseAddress(e.Name()); err == nil {
+			addresses = append(addresses, a) // anything else has no driver that we could judge
 		}
+	}
+	g := &IOMMUGroup{Number: number, Members: make([]Member, 0, len(addresses))}
+	for _, a := range addresses {
 		m := Member{Address: a}
-		if len(entries) > 1 {
+		if len(addresses) > 1 {
 			err = l.member(&m)
 		}
 		if gone(err) {
@@ -72,16 +74,15 @@ func (l *look) member(m *Member) error {
 		return err
 	}
 	// The VFIO device first: while a driver is unbound the driver's link goes before
-	// it, and a member with neither is harmless, which it is then.
+	// it, and a member without a driver is harmless, whatever is left of its VFIO device.
 	names, err := fs.ReadDir(l.src.Sys, dir+"/vfio-dev")
 	if err != nil && !gone(err) {
 		return err
 	}
-	m.VFIO = len(names) > 0
 	driver, err := fs.ReadLink(l.src.Sys, dir+"/driver")
 	switch {
 	case err == nil:
-		m.Driver = path.Base(driver)
+		m.Driver, m.VFIO = path.Base(driver), len(names) > 0
 	case !gone(err):
 		return err
 	}
@@ -105,22 +106,25 @@ func (l *look) cdev(r *reader, link *classLink, driver string, old *Cdev) *Cdev 
 	}
 	if err != nil {
 		r.fail("vfio-dev/"+link.name+"/dev", err)
-		if old != nil && old.Name == link.name {
+		if old == nil || old.Name != link.name {
+			c.State, c.Detail = CdevPending, err.Error()
+			return c
+		}
+		if old.State != CdevReady {
 			return old
 		}
-		c.State, c.Detail = CdevPending, err.Error()
-		return c
+		c.Major, c.Minor = old.Major, old.Minor // the node could be examined all the same
 	}
-	c.examine(l.nodes, driver)
+	c.examine(l.nodes, r.bound, driver)
 	return c
 }
 
 // examine holds the node against what sysfs states.
-func (c *Cdev) examine(nodes map[string]node, driver string) {
+func (c *Cdev) examine(nodes map[string]node, bound bool, driver string) {
 	path := DevicesDir + "/" + c.Name
 	n, present := nodes[c.Name]
 	switch {
-	case !present && driver == "":
+	case !present && !bound:
 		c.State, c.Detail = CdevPending, "no node "+path+", and no driver any more"
 	case !present:
 		c.State, c.Detail = CdevPending, "no node "+path+", but driver "+driver
@@ -130,5 +134,8 @@ func (c *Cdev) examine(nodes map[string]node, driver string) {
 		c.State = CdevOtherNumber
 		c.Detail = fmt.Sprintf("%s is %d:%d, /sys/class/vfio-dev/%s/dev says %d:%d",
 			path, n.major, n.minor, c.Name, c.Major, c.Minor)
+	case !bound:
+		// The driver's link is the first thing to go, and the node the next.
+		c.State, c.Detail = CdevPending, "node "+path+", but no driver any more"
 	}
 }

@@ -30,8 +30,10 @@ func (src Source) Look(prev *Snapshot) *Snapshot { return src.look(prev, true) }
 
 // Glance lists everything, but reads only the functions whose character device came,
 // went or changed hands since prev, and their IOMMU groups. Two system calls a
-// device tell: the node's inode and the class link. What sends no event (drivers of
-// companions that are not on VFIO, the number of VFs) is as old as the last Look.
+// device tell: the node's inode and the class link. What sends no event is as old as
+// the last Look: the driver of a function that is not on VFIO, also as a companion of
+// others, the number of VFs, and that a group has gone which VFIO invented for a
+// function without an IOMMU, when that was in use while it was unbound.
 func (src Source) Glance(prev *Snapshot) *Snapshot { return src.look(prev, prev == nil) }
 
 // Again reads one function of a snapshot anew, and nothing else but its IOMMU group.
@@ -146,6 +148,7 @@ func (l *look) listClass() {
 		if err != nil {
 			l.next.Unread = append(l.next.Unread, fmt.Errorf("read class link of %s: %w", name, err))
 			if link = l.prev.prints[name].link; link == "" {
+				l.next.prints[name] = nodePrint{node: l.nodes[name]}
 				l.stray(name, StrayUnreadable, "/sys/"+class+"/"+name, err.Error())
 				continue
 			}
@@ -177,6 +180,7 @@ func (l *look) orphans() {
 		if _, listed := l.next.prints[name]; listed {
 			continue
 		}
+		l.next.prints[name] = nodePrint{node: n} // for a look that cannot list the directory
 		path := DevicesDir + "/" + name
 		ok, noIOMMU := cdevName(name)
 		switch {

@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,21 +22,22 @@ type Path struct {
 }
 
 // ParsePath reads a function's directory relative to /sys, for example
-// "devices/pci0000:40/0000:40:01.0/0000:41:00.0". Elements before the host bridge
+// "devices/pci0000:40/0000:40:01.0/0000:41:00.0". It takes a path as sysfs's links
+// spell it, without empty, "." or ".." elements. Elements before the host bridge
 // are passed over: on device-tree machines it hangs below platform devices. Behind
 // an Intel VMD endpoint there is a second host bridge; the first one is the root,
 // since that is where all traffic passes, and the VMD endpoint counts as a bridge.
 func ParsePath(dir string) (Path, error) {
-	rest := dir
+	rest, more := strings.CutPrefix(dir, "devices/")
 	var p Path
-	for rest != "" {
+	for more {
 		var elem string
-		elem, rest, _ = strings.Cut(rest, "/")
+		elem, rest, more = strings.Cut(rest, "/")
 		if a, ok := parseAddress(elem); ok {
 			if p.Root == "" {
 				break // a function without a host bridge above it
 			}
-			if rest == "" {
+			if !more {
 				p.Address = a
 				return p, nil
 			}
@@ -43,12 +45,13 @@ func ParsePath(dir string) (Path, error) {
 			continue
 		}
 		if isHostBridge(elem) {
-			if p.Root == "" {
-				p.Root = elem
+			if p.Root != "" && len(p.Bridges) == 0 {
+				break // a host bridge without a function above it
 			}
+			p.Root = cmp.Or(p.Root, elem)
 			continue
 		}
-		if p.Root != "" {
+		if p.Root != "" || elem == "" || elem == "." || elem == ".." {
 			break // below a host bridge there is nothing but functions
 		}
 	}
@@ -62,7 +65,7 @@ func isHostBridge(s string) bool {
 		return false
 	}
 	domain, bus, ok := strings.Cut(rest, ":")
-	if !ok || len(domain) < 4 || len(domain) > 8 || len(bus) != 2 {
+	if !ok || len(domain) < 4 || len(domain) > 8 || (len(domain) > 4 && domain[0] == '0') || len(bus) != 2 {
 		return false
 	}
 	_, ok1 := hex(domain)
@@ -98,7 +101,7 @@ func ParseDevNumber(s string) (major, minor uint32, err error) {
 
 // decimal reads a number as the kernel prints it: no sign, no leading zero.
 func decimal(s string) (uint32, bool) {
-	if s == "" || (len(s) > 1 && s[0] == '0') || s[0] == '+' {
+	if len(s) > 1 && s[0] == '0' {
 		return 0, false
 	}
 	v, err := strconv.ParseUint(s, 10, 32)

@@ -55,7 +55,8 @@ func (f *FS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	// The entries that the file lists are looked up by its name: it must be the whole.
+	return os.NewFile(uintptr(fd), f.dir.Name()+"/"+name), nil
 }
 
 // ReadFile implements fs.ReadFileFS. It returns the first page of the file, which
