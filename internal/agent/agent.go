@@ -18,7 +18,6 @@ import (
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/sysfs"
-	"kata-device-plugin/internal/watch"
 )
 
 // Times that decide something. They are fields so that tests can say them.
@@ -106,25 +105,18 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // loop looks whenever there is a reason to.
 func (a *Agent) loop(ctx context.Context) error {
-	var signals <-chan struct{}
-	watcher, err := a.watch()
-	if err != nil {
-		a.report.once(events, err)
-	} else {
-		defer watcher.Close()
-		signals = watcher.Signals(ctx, a.times.quiet, a.times.most)
-	}
+	events := newEvents(a)
+	defer events.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var due time.Time // when the next full look is due
-	var wait time.Duration
 	for {
 		var asked chan struct{}
 		looking := true
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-signals:
+		case <-events.signals:
 			a.retries = 0
 		case asked = <-a.asks:
 		case <-timer.C:
@@ -133,44 +125,19 @@ func (a *Agent) loop(ctx context.Context) error {
 		}
 		now := time.Now()
 		if looking {
-			if watcher != nil {
-				a.arm(watcher)
-			}
+			interval := events.arm(ctx)
 			full := asked != nil || !now.Before(due)
 			if full {
-				due = now.Add(a.interval(watcher))
+				due = now.Add(interval)
 			}
-			a.look(ctx, full)
+			a.look(ctx, full, now)
 			a.kick()
 		}
 		if asked != nil {
 			close(asked)
 		}
-		wait = a.assess(now)
-		timer.Reset(min(wait, time.Until(due)))
+		timer.Reset(min(a.assess(now), time.Until(due)))
 	}
-}
-
-func (a *Agent) watch() (*watch.Watcher, error) {
-	r := a.prog.Roots
-	return watch.New(r.VFIO(), r.VFIODevices(), r.DevicePlugins, r.CDI)
-}
-
-// events is the part of the work that degrades without inotify: looks come every second
-// then, instead of when something happens.
-const events = "events"
-
-// arm places the watches.
-func (a *Agent) arm(w *watch.Watcher) {
-	err := w.Arm()
-	a.report.once(events, err)
-}
-
-func (a *Agent) interval(w *watch.Watcher) time.Duration {
-	if w == nil || a.report.failing(events) {
-		return a.times.poll
-	}
-	return a.times.resync
 }
 
 // kick lets the endpoints look at kubelet's directory.

@@ -42,8 +42,10 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	if a.retries > 0 {
 		sooner(firstRetry << min(a.retries-1, 20))
 	}
-	found := slices.Concat(a.findings, a.specFindings(), a.passingFaults())
-	found = a.lasting(found, now, sooner)
+	since := make(map[string]time.Time)
+	faults := a.lasting(a.passingFaults(), since, now, sooner)
+	found := a.lasting(slices.Concat(a.findings, a.specFindings()), since, now, sooner)
+	a.since = since
 	a.report.once("kubelet's checkpoint", a.checkpoint.Read())
 	contested := false
 	for _, o := range a.offers {
@@ -64,7 +66,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 			sooner(lockRetry)
 		}
 	}
-	a.report.findings(found)
+	a.report.findings(found, faults)
 	ready, why := a.ready(found)
 	a.health.Ready(ready)
 	a.report.ready(ready, why, a.prog.Version, a.summary())
@@ -73,8 +75,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 
 // lasting leaves out what the kernel passes through while it binds or unbinds, until it
 // has lasted.
-func (a *Agent) lasting(found []finding.Finding, now time.Time, sooner func(time.Duration)) []finding.Finding {
-	since := make(map[string]time.Time)
+func (a *Agent) lasting(found []finding.Finding, since map[string]time.Time, now time.Time, sooner func(time.Duration)) []finding.Finding {
 	kept := found[:0]
 	for _, f := range found {
 		if !passing(f.ID) {
@@ -92,7 +93,6 @@ func (a *Agent) lasting(found []finding.Finding, now time.Time, sooner func(time
 			kept = append(kept, f)
 		}
 	}
-	a.since = since
 	return kept
 }
 
@@ -148,7 +148,7 @@ func (a *Agent) ready(found []finding.Finding) (bool, string) {
 				}
 			}
 		}
-		if len(o.trouble) == 0 && !o.endpoint.Status().Registered {
+		if o.announced && len(o.trouble) == 0 && !o.endpoint.Status().Registered {
 			why = append(why, finding.New(finding.NotRegistered(), "", finding.Evidence{Path: o.resource}).String())
 		}
 	}

@@ -2,15 +2,19 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/kubelet"
+	"kata-device-plugin/internal/nodelock"
 )
 
 // look reads the node and makes what is announced agree with it.
-func (a *Agent) look(ctx context.Context, full bool) {
+func (a *Agent) look(ctx context.Context, full bool, now time.Time) {
 	var snapshot *host.Snapshot
 	if full {
 		snapshot = a.source.Look(a.snapshot)
@@ -23,19 +27,68 @@ func (a *Agent) look(ctx context.Context, full bool) {
 		a.retries = 0
 	}
 	a.readSpecs()
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.snapshot = snapshot
 	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
 	a.findings = slices.Concat(declared.Findings, stale(snapshot))
+	a.mu.Lock()
+	a.snapshot = snapshot
+	lost := a.apply(declared, now)
+	a.mu.Unlock()
+	// Outside the mutex: stopping waits for calls that may want it.
+	for _, o := range a.offers {
+		if slices.Contains(lost, o) {
+			err := o.stop()
+			a.report.once("end of the offer of "+o.resource, err)
+		} else if o.announced {
+			o.start(ctx)
+		}
+	}
+	a.sweep()
+}
+
+// apply brings all offers up to date, and returns those that another agent has.
+func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
+	var lost []*offer
+	present := make(map[string]bool)
 	for _, r := range declared.Resources {
+		present[r.Name] = true
 		o := a.offer(r.Name)
 		before := o.byID
-		if err := o.apply(ctx, r.Devices, a.holder(), a.prog.Roots.CDI, a.foreign); err != nil {
-			a.log.Error("could not stop offering", "resource", r.Name, "reason", err.Error())
+		if o.apply(r.Devices, a.holder(), a.prog.Roots.CDI, a.foreign, now) {
+			a.report.devices(o, before)
+		} else {
+			lost = append(lost, o)
 		}
-		a.report.devices(o, before)
+	}
+	for _, o := range a.offers {
+		if !present[o.resource] { // it waited for another agent, and its devices have left
+			o.trouble = nil
+			lost = append(lost, o)
+		}
+	}
+	return lost
+}
+
+// sweep removes the CDI spec and the sockets of an earlier life for which there is no
+// device any more: a spec must not name what is absent. Another agent that holds the
+// resource's lock does that itself.
+func (a *Agent) sweep() {
+	for _, rule := range a.prog.Table {
+		file := cdi.NewFile(a.prog.Roots.CDI, rule.Resource)
+		if a.find(rule.Resource) != nil || !file.Exists() {
+			continue
+		}
+		lock, err := nodelock.Take(a.prog.Roots.CDI, rule.Resource, a.holder())
+		if errors.Is(err, nodelock.ErrHeld) {
+			continue
+		}
+		if err == nil {
+			_, err = file.Sync(nil)
+			err = errors.Join(err, file.Sweep(), kubelet.Sweep(a.prog.Roots.DevicePlugins, socketPrefix(rule.Resource)), lock.Release())
+		}
+		a.report.once("end of an earlier life of "+rule.Resource, err)
+		if err == nil {
+			a.log.Info("removed the CDI spec of an earlier life, since no device is there", "resource", rule.Resource)
+		}
 	}
 }
 
@@ -64,13 +117,23 @@ func (a *Agent) ledger() []declare.Resource {
 	return all
 }
 
+// find returns the offer of a resource, nil when there is none yet.
+func (a *Agent) find(resource string) *offer {
+	for _, o := range a.offers {
+		if o.resource == resource {
+			return o
+		}
+	}
+	return nil
+}
+
 // offer finds the offer of a resource, and makes it when a device of the resource is
 // there for the first time.
 func (a *Agent) offer(resource string) *offer {
-	i := slices.IndexFunc(a.offers, func(o *offer) bool { return o.resource == resource })
-	if i < 0 {
-		a.offers = append(a.offers, a.newOffer(resource))
-		i = len(a.offers) - 1
+	o := a.find(resource)
+	if o == nil {
+		o = a.newOffer(resource)
+		a.offers = append(a.offers, o)
 	}
-	return a.offers[i]
+	return o
 }

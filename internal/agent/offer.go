@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
@@ -30,6 +31,8 @@ type offer struct {
 
 	announced bool
 	trouble   []finding.Finding // with the offer as a whole
+	failed    error             // why lock and spec are not as they should be
+	retry     time.Time         // when to try again
 	cancel    context.CancelFunc
 	done      chan struct{}
 }
@@ -60,27 +63,37 @@ func (o *offer) knows(id string) bool { return o.byID[id] != nil }
 
 // apply makes the declared devices resolvable, and then announces them. The order is
 // the point: nothing is announced healthy before the CDI spec that resolves it is on
-// disk.
-func (o *offer) apply(ctx context.Context, devices []declare.Device, holder, dir string, foreign []cdi.Foreign) error {
+// disk. It reports false when another agent offers the resource.
+func (o *offer) apply(devices []declare.Device, holder, dir string, foreign []cdi.Foreign, now time.Time) bool {
+	err := o.write(devices, holder, dir, now)
 	o.trouble = nil
-	err := o.hold(dir, holder)
 	if errors.Is(err, nodelock.ErrHeld) {
-		o.trouble = []finding.Finding{o.held(err)}
-		return o.stop()
+		o.trouble = []finding.Finding{finding.New(finding.HeldElsewhere(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
+		return false
+	}
+	if err != nil {
+		o.trouble = []finding.Finding{finding.New(finding.SpecUnwritten(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
 	}
 	o.base = devices
-	if err == nil {
-		_, err = o.file.Sync(resolvable(devices))
-	}
-	var fault []finding.Finding
-	if err != nil {
-		fault = []finding.Finding{finding.New(finding.SpecUnwritten(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
-	}
-	o.trouble = fault
-	o.set(devices, fault, conflicts(o.resource, foreign))
+	o.set(devices, o.trouble, conflicts(o.resource, foreign))
 	o.endpoint.Announce(o.list())
-	o.start(ctx)
-	return nil
+	o.announced = true
+	return true
+}
+
+// write takes the lock and brings the CDI spec up to date. What failed is not tried
+// again at once: a failed attempt makes and removes a file, which is an event, which is
+// a reason to look again.
+func (o *offer) write(devices []declare.Device, holder, dir string, now time.Time) error {
+	if o.failed != nil && now.Before(o.retry) {
+		return o.failed
+	}
+	o.failed = o.hold(dir, holder)
+	if o.failed == nil {
+		_, o.failed = o.file.Sync(resolvable(devices))
+	}
+	o.retry = now.Add(lockRetry)
+	return o.failed
 }
 
 // hold takes the node's lock of the resource, and takes it again when its file was
@@ -98,10 +111,6 @@ func (o *offer) hold(dir, holder string) error {
 	}
 	o.lock = lock
 	return errors.Join(err, o.file.Sweep())
-}
-
-func (o *offer) held(err error) finding.Finding {
-	return finding.New(finding.HeldElsewhere(), "", finding.Evidence{Path: err.Error()}).For(o.resource)
 }
 
 // set files the devices with everything that speaks against them.
@@ -130,7 +139,6 @@ func (o *offer) list() []kubelet.Device {
 
 // start runs the endpoint, if it does not run.
 func (o *offer) start(ctx context.Context) {
-	o.announced = true
 	if o.cancel != nil {
 		return
 	}

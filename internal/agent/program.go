@@ -76,7 +76,7 @@ func (p Program) confine(log *slog.Logger) {
 	case err != nil:
 		log.Warn("running without Landlock", "reason", err.Error())
 	case !report.Complete:
-		log.Info("the kernel enforces only a part of the confinement, or none", "landlock", report.ABI)
+		log.Info("the kernel enforces only a part of the confinement, or none", "landlock", report.ABI, "reason", report.Why)
 	}
 }
 

@@ -15,6 +15,7 @@ type report struct {
 	log      *slog.Logger
 	standing map[string]finding.Finding // findings that were logged, by key
 	sick     map[string]bool            // devices that were logged as unhealthy
+	lasted   map[string]bool            // faults that were logged because they last
 	errors   map[string]string          // the last error of each kind
 	wasReady bool
 }
@@ -23,23 +24,27 @@ func newReport(log *slog.Logger) *report {
 	return &report{log: log, standing: map[string]finding.Finding{}, sick: map[string]bool{}, errors: map[string]string{}}
 }
 
-// once logs an error of a part of the work when it is another one than that part's last.
-func (r *report) once(kind string, err error) {
+// once logs an error of a part of the work when it is another one than that part's last,
+// and when it is over.
+func (r *report) once(part string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != r.errors[kind] {
-		r.log.Warn("degraded", "part", kind, "reason", text)
+	switch before := r.errors[part]; {
+	case text == before:
+	case text == "":
+		r.log.Info("restored", "part", part)
+	default:
+		r.log.Warn("degraded", "part", part, "reason", text)
 	}
-	r.errors[kind] = text
+	r.errors[part] = text
 }
 
-// failing says whether the last error of a kind still stands.
-func (r *report) failing(kind string) bool { return r.errors[kind] != "" }
-
-// findings logs what is new, and what is no longer so.
-func (r *report) findings(found []finding.Finding) {
+// findings logs what is new, and what is no longer so. Faults are those of devices that
+// have lasted.
+func (r *report) findings(found, faults []finding.Finding) {
+	r.lasting(faults)
 	now := make(map[string]finding.Finding, len(found))
 	for _, f := range found {
 		key := f.Key()
@@ -57,6 +62,25 @@ func (r *report) findings(found []finding.Finding) {
 		}
 	}
 	r.standing = now
+}
+
+// lasting logs the faults of devices that the kernel usually only passes through, once
+// they have lasted.
+func (r *report) lasting(faults []finding.Finding) {
+	now := make(map[string]bool, len(faults))
+	for _, f := range faults {
+		now[f.Key()] = true
+		if !r.lasted[f.Key()] {
+			r.unhealthy(f)
+		}
+	}
+	r.lasted = now
+}
+
+// unhealthy logs the fault of a device.
+func (r *report) unhealthy(f finding.Finding) {
+	r.sick[f.Resource+"="+f.Device] = true
+	r.log.Log(context.Background(), level(max(f.Severity, finding.Warning)), "unhealthy", attrs(f, "remedy", f.Remedy)...)
 }
 
 func attrs(f finding.Finding, more ...any) []any {
@@ -100,8 +124,7 @@ func (r *report) devices(o *offer, before map[string]*declare.Device) {
 		for _, f := range d.Faults {
 			same := func(g finding.Finding) bool { return g.Key() == f.Key() }
 			if told(f) && !slices.ContainsFunc(was.Faults, same) {
-				r.sick[o.resource+"="+d.ID] = true
-				r.log.Log(context.Background(), level(f.Severity), "unhealthy", attrs(f, "remedy", f.Remedy)...)
+				r.unhealthy(f)
 			}
 		}
 	}

@@ -11,8 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
 	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/nodelock"
+	"kata-device-plugin/internal/sim"
 )
 
 // TestStaleMount: a directory that is not the host's any more is an error, not an empty
@@ -76,6 +81,155 @@ func TestSecondAgent(t *testing.T) {
 	n.forget()
 	n.awaitLog(b, "msg=ready")
 	n.awaitAll()
+}
+
+// TestLockStolen: an agent that loses the lock to another stops offering, also while
+// kubelet asks it; neither the loop nor the stop hang.
+func TestLockStolen(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	stop, asking := make(chan struct{}), make(chan struct{})
+	client := n.client(gpu)
+	go func() {
+		defer close(asking)
+		for {
+			select {
+			case <-stop:
+				return
+			default: // refusals are part of the game
+				_, _ = client.Allocate(t.Context(), &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: []string{"0000:ff:00.0"}}}})
+				_, _ = client.GetPreferredAllocation(t.Context(), &pluginapi.PreferredAllocationRequest{})
+			}
+		}
+	}()
+	aside := n.roots.CDI + ".aside"
+	thief, err := nodelock.Take(aside, gpu, "a thief")
+	must(t, err)
+	must(t, os.Rename(filepath.Join(aside, nodelock.FileName(gpu)), filepath.Join(n.roots.CDI, nodelock.FileName(gpu))))
+	n.awaitLog(a, "PLG018", gpu, "a thief")
+	n.await("the end of the registration", func() bool { return n.plugins[gpu].streams == 0 })
+	close(stop)
+	<-asking
+	if got := n.bound(0x0680); !slices.Equal(got, n.lockedHealthy(nvswitch)) {
+		t.Errorf("the other resource is %v", got)
+	}
+	must(t, thief.Release())
+	n.awaitAll()
+}
+
+// TestFailingWrite: a spec that cannot be written is tried again at a slow pace, although
+// each attempt is an event in the directory, and is logged once.
+func TestFailingWrite(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	// The write fails at the end, when the whole file has been made: a full disk would
+	// do the same, and is harder to come by.
+	inTheWay := filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))
+	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
+	n.start()
+	a := n.run(t)
+	n.awaitLog(a, "CDI014")
+	began := time.Now()
+	attempts := 0
+	n.await("a few attempts", func() bool { attempts++; return time.Since(began) > time.Second })
+	if attempts > 50 {
+		t.Errorf("the directory changed %d times in a second", attempts)
+	}
+	if got := len(a.log.lines("CDI014", "msg=found")); got != 1 {
+		t.Errorf("logged %d times: %s", got, a.log)
+	}
+	must(t, os.RemoveAll(inTheWay))
+	n.awaitAll()
+}
+
+// TestNothingLeftOfEarlierLife: a spec and sockets of a life that ended are gone when the
+// next one finds no device; what another agent holds is left alone.
+func TestNothingLeftOfEarlierLife(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	for _, id := range slices.Concat(n.bound(0x0302), n.bound(0x0680)) {
+		must(t, n.Unbind(address(t, id)))
+	}
+	spec := func(r string) string { return filepath.Join(n.roots.CDI, ourcdi.FileName(r)) }
+	for _, r := range []string{gpu, nvswitch} {
+		must(t, os.WriteFile(spec(r), []byte("{}"), 0o644))
+	}
+	other, err := nodelock.Take(n.roots.CDI, nvswitch, "another agent")
+	must(t, err)
+	a := n.run(t)
+	n.awaitLog(a, "msg=ready")
+	n.await("the spec to go", func() bool { _, err := os.Stat(spec(gpu)); return os.IsNotExist(err) })
+	if _, err := os.Stat(spec(nvswitch)); err != nil {
+		t.Errorf("the other agent's spec: %v", err)
+	}
+	must(t, other.Release())
+	must(t, a.agent.refresh(t.Context()))
+	if _, err := os.Stat(spec(nvswitch)); !os.IsNotExist(err) {
+		t.Errorf("when the other agent has gone: %v", err)
+	}
+}
+
+// TestWaitingWithoutDevices: an agent that waits for another one has nothing to wait for
+// when the devices have left.
+func TestWaitingWithoutDevices(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	other, err := nodelock.Take(n.roots.CDI, gpu, "another agent")
+	must(t, err)
+	a := n.run(t)
+	n.awaitLog(a, "PLG018")
+	for _, id := range n.bound(0x0302) {
+		must(t, n.Unbind(address(t, id)))
+	}
+	n.awaitLog(a, "msg=ready")
+	must(t, other.Release())
+	n.start()
+	must(t, n.Bind(address(t, "0009:01:00.0"), "nvgrace_gpu_vfio_pci"))
+	n.awaitAll()
+}
+
+// TestPipeForSpec: a named pipe where a spec should be is reported, not waited on.
+func TestPipeForSpec(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	must(t, unix.Mkfifo(filepath.Join(n.roots.CDI, "pipe.json"), 0o644))
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	n.awaitLog(a, "CDI004", "pipe.json", "no regular file")
+}
+
+// TestLasting: a device that stays half bound is unhealthy in the log too, and healthy
+// again when it is whole.
+func TestLasting(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	n.start()
+	a := n.run(t, func(a *Agent) { a.times.settle = 20 * time.Millisecond })
+	n.awaitAll()
+	const id = "0009:01:00.0"
+	steps, err := n.UnbindSteps(address(t, id))
+	must(t, err)
+	for i, s := range steps {
+		must(t, s.Do())
+		if s.Name == sim.StepNode {
+			n.awaitLog(a, "msg=unhealthy", "HST028", id)
+			for _, s := range steps[i+1:] {
+				must(t, s.Do())
+			}
+			break
+		}
+	}
+	must(t, n.Bind(address(t, id), "nvgrace_gpu_vfio_pci"))
+	n.awaitLog(a, "msg=healthy", id)
+}
+
+// TestPrefixes: no two resources of a table share their sockets.
+func TestPrefixes(t *testing.T) {
+	seen := map[string]string{}
+	for _, r := range declare.Passthrough() {
+		if other, ok := seen[socketPrefix(r.Resource)]; ok {
+			t.Errorf("%s and %s both use %s", r.Resource, other, socketPrefix(r.Resource))
+		}
+		seen[socketPrefix(r.Resource)] = r.Resource
+	}
 }
 
 // TestLockWiped: who empties the CDI directory takes neither the lock nor the specs.

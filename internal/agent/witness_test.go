@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -93,7 +94,7 @@ func (w *witness) start() {
 	w.server = server
 	w.mu.Unlock()
 	go func() {
-		if err := server.Serve(l); err != nil {
+		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			w.t.Error(err)
 		}
 	}()
@@ -319,6 +320,12 @@ func (w *witness) healthy(resource string) []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+func (w *witness) lockedHealthy(resource string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.healthy(resource)
 }
 
 // client is the connection to the plugin of a resource.

@@ -34,6 +34,12 @@ func NewFile(dir, kind string) *File { return &File{dir: dir, kind: kind} }
 // Path is where the spec is.
 func (f *File) Path() string { return filepath.Join(f.dir, FileName(f.kind)) }
 
+// Exists says whether there is something at Path.
+func (f *File) Exists() bool {
+	p, err := printOf(f.Path(), unix.Lstat)
+	return err == nil && p != (print{})
+}
+
 // Sync makes the file say what devices says, if it does not yet, and reports whether
 // it had to write. Without devices there is no file: Kata's Rust shim refuses a spec
 // with an empty list, and with it every CDI device on the node. An edited, truncated
@@ -70,7 +76,7 @@ func (f *File) Sync(devices []Device) (changed bool, err error) {
 // InStep says whether the file on disk is still the one that the last Sync made or
 // found. It costs one system call.
 func (f *File) InStep() bool {
-	p, err := printOf(f.Path())
+	p, err := printOf(f.Path(), unix.Lstat)
 	return f.synced && err == nil && p == f.onDisk
 }
 
@@ -79,7 +85,7 @@ func (f *File) Resolves(d Device) bool { return slices.Contains(f.devices, d) }
 
 // compare reads the file and holds it against what it has to be.
 func (f *File) compare() (same bool, err error) {
-	p, err := printOf(f.Path())
+	p, err := printOf(f.Path(), unix.Lstat)
 	if err != nil {
 		return false, fmt.Errorf("look at CDI spec: %w", err)
 	}
@@ -97,7 +103,7 @@ func (f *File) compare() (same bool, err error) {
 
 // note remembers the file as it is after a change.
 func (f *File) note() {
-	p, err := printOf(f.Path())
+	p, err := printOf(f.Path(), unix.Lstat)
 	f.onDisk, f.synced = p, err == nil && (p != print{}) == (f.data != nil)
 }
 
@@ -108,7 +114,7 @@ func (f *File) write() error {
 	// The temporary name has no suffix that a CDI reader looks for.
 	pending, err := renameio.NewPendingFile(f.Path(), renameio.WithTempDir(f.dir), renameio.WithStaticPermissions(mode))
 	if err != nil {
-		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), cause(err))
 	}
 	_, err = pending.Write(f.data)
 	if err == nil {
@@ -118,10 +124,24 @@ func (f *File) write() error {
 		err = syncDir(f.dir)
 	}
 	if err != nil {
-		err = errors.Join(err, pending.Cleanup())
-		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
+		_ = pending.Cleanup() // what is left is swept by the next start
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), cause(err))
 	}
 	return nil
+}
+
+// cause is an error without the name of the temporary file: that is another one each
+// time, and would make each attempt look like another error.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &link):
+		return link.Err
+	case errors.As(err, &path):
+		return path.Err
+	}
+	return err
 }
 
 func (f *File) remove() error {
@@ -164,14 +184,14 @@ type print struct {
 	mtime, ctime unix.Timespec
 }
 
-func printOf(path string) (print, error) {
+func printOf(path string, stat func(string, *unix.Stat_t) error) (print, error) {
 	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
+	err := stat(path, &st)
 	if errors.Is(err, unix.ENOENT) {
 		return print{}, nil
 	}
 	if err != nil {
-		return print{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
+		return print{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	return print{dev: st.Dev, ino: st.Ino, mode: st.Mode, size: st.Size, mtime: st.Mtim, ctime: st.Ctim}, nil
 }

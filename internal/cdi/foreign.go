@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
@@ -65,13 +66,13 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 			continue
 		}
 		path := filepath.Join(n.dir, name)
-		p, err := printOf(path)
+		p, err := printOf(path, unix.Stat) // readers follow links
 		if err == nil && p == (print{}) {
-			continue // removed since the listing
+			continue // removed since the listing, or a link to nothing
 		}
 		seen, known := n.seen[name]
 		if !known || err != nil || seen.print != p {
-			seen = neighbour{print: p, spec: read(path)}
+			seen = neighbour{print: p, spec: read(path, p)}
 		}
 		now[name] = seen
 		all = append(all, seen.spec)
@@ -80,8 +81,20 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 	return all, nil
 }
 
-func read(path string) Foreign {
+// maxSpec is far more than any spec has. Larger files are not read.
+const maxSpec = 16 << 20
+
+func read(path string, p print) Foreign {
 	f := Foreign{Path: path}
+	switch {
+	case p.mode&unix.S_IFMT != unix.S_IFREG:
+		// To open a named pipe would wait for a writer, here and in every consumer.
+		f.Err = errors.New("it is no regular file")
+		return f
+	case p.size > maxSpec:
+		f.Err = fmt.Errorf("it has %d bytes", p.size)
+		return f
+	}
 	spec, err := cdi.ReadSpec(path, 0)
 	if err != nil {
 		f.Err = errors.New(strings.ReplaceAll(err.Error(), "\n", " "))

@@ -23,10 +23,12 @@ type Access struct {
 
 // Report says how much of it the kernel enforces.
 type Report struct {
-	// ABI is the kernel's Landlock version, 0 when it has none.
+	// ABI is the kernel's Landlock version, 0 when it is not to be had, and Why the reason
+	// for that: no such system call, switched off, or refused by a seccomp filter.
 	ABI int
-	// Complete says whether everything is enforced that this program's files need: the
-	// file system and TCP (ABI 4, Linux 6.7).
+	Why string
+	// Complete says whether the file system and TCP are confined (ABI 4, Linux 6.7). UDP is
+	// from ABI 10 on, and Multipath TCP never.
 	Complete bool
 }
 
@@ -34,8 +36,8 @@ type Report struct {
 // does not know is left out. Paths that do not exist are passed over.
 func Process(a Access) (Report, error) {
 	abi, err := llsyscall.LandlockGetABIVersion()
-	if err != nil || abi < 1 {
-		return Report{}, nil //nolint:nilerr // a kernel without Landlock, or with it switched off, is an answer
+	if err != nil {
+		return Report{Why: err.Error()}, nil // an answer, not a failure
 	}
 	const (
 		list = landlock.AccessFSSet(llsyscall.AccessFSReadDir)

@@ -82,7 +82,7 @@ func (e *Endpoint) Status() Status {
 // Run registers, and registers again, until ctx ends. It returns when the last server
 // is closed and its socket removed.
 func (e *Endpoint) Run(ctx context.Context) {
-	if err := sweep(e.cfg.Dir, e.cfg.SocketPrefix); err != nil {
+	if err := Sweep(e.cfg.Dir, e.cfg.SocketPrefix); err != nil {
 		e.cfg.Log.Warn("could not remove sockets of earlier lives", "resource", e.cfg.Resource, "reason", err.Error())
 	}
 	wait := firstWait

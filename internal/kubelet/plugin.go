@@ -16,10 +16,37 @@ type plugin struct {
 	feed     *feed
 	noteSent func()
 
-	once    sync.Once
+	mu      sync.Mutex
+	streams int
 	opened  chan struct{} // closed when the first ListAndWatch stream begins
-	endOnce sync.Once
-	ended   chan struct{} // closed when a stream has ended
+	ended   chan struct{} // closed when the last one has ended
+}
+
+// begin and end count streams. kubelet has one; that somebody looked on with another
+// must not end the registration.
+func (p *plugin) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams++; p.streams == 1 && !closed(p.opened) {
+		close(p.opened)
+	}
+}
+
+func (p *plugin) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.streams--; p.streams == 0 && !closed(p.ended) {
+		close(p.ended)
+	}
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func newPlugin(cfg Config, f *feed, noteSent func()) *plugin {
@@ -37,8 +64,8 @@ func options() *pluginapi.DevicePluginOptions {
 
 // ListAndWatch sends the list at once, and each list that replaces it.
 func (p *plugin) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
-	p.once.Do(func() { close(p.opened) })
-	defer p.endOnce.Do(func() { close(p.ended) })
+	p.begin()
+	defer p.end()
 	var last sent
 	for {
 		list, now, err := p.feed.after(stream.Context(), last)

@@ -75,9 +75,9 @@ func isOurSocket(name, prefix string) bool {
 	return ok && ok2 && err == nil && len(b) == 4
 }
 
-// sweep removes the sockets that earlier lives left behind. The caller holds the
+// Sweep removes the sockets that earlier lives left behind. The caller holds the
 // resource's lock, so none of them can be alive.
-func sweep(dir, prefix string) error {
+func Sweep(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("sweep device plugin directory: %w", err)

@@ -57,7 +57,9 @@ func Take(dir, resource, holder string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	// Nobody else may open the file: a read lock of whoever can read it would keep the
+	// lock from every agent.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
 		return nil, readOnly(path, err)
 	}
@@ -77,6 +79,9 @@ func (l *Lock) take(holder string) error {
 		return &HeldError{Path: l.path, Holder: holderOf(l.file)}
 	}
 	if err != nil {
+		return fmt.Errorf("lock %s: %w", l.path, err)
+	}
+	if err := l.file.Chmod(0o600); err != nil { // an earlier version, or an umask's work
 		return fmt.Errorf("lock %s: %w", l.path, err)
 	}
 	if !l.Held() {
