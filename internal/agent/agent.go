@@ -112,25 +112,27 @@ func (a *Agent) loop(ctx context.Context) error {
 	var due time.Time // when the next full look is due
 	for {
 		var asked chan struct{}
-		looking := true
+		how := glance
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-events.signals:
+		case <-events.devices:
 			a.retries = 0
+		case <-events.files:
+			how = reuse
 		case asked = <-a.asks:
+			how = full
 		case <-timer.C:
 		case <-a.poke:
-			looking = false
+			how = none
 		}
 		now := time.Now()
-		if looking {
+		if how != none {
 			interval := events.arm(ctx)
-			full := asked != nil || !now.Before(due)
-			if full {
-				due = now.Add(interval)
+			if how == full || !now.Before(due) {
+				how, due = full, now.Add(interval)
 			}
-			a.look(ctx, full, now)
+			a.look(ctx, how, now)
 			a.kick()
 		}
 		if asked != nil {

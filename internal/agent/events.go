@@ -2,18 +2,23 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"kata-device-plugin/internal/watch"
 )
 
-// events are the kernel's signals that something may have changed. Without them looks
-// come every second, which is a degradation and not a failure: inotify instances are a
-// resource that busy nodes run out of, and get back.
+// events are the kernel's signals that something may have changed: on one channel that
+// the hardware may have, on the other that a directory may have which we and others
+// write to. Of the latter our own writes make many; they are no reason to look at the
+// hardware.
+//
+// Without events looks come every second, which is a degradation and not a failure:
+// inotify instances are a resource that busy nodes run out of, and get back.
 type events struct {
-	agent   *Agent
-	watcher *watch.Watcher
-	signals <-chan struct{}
+	agent             *Agent
+	devices, files    <-chan struct{}
+	hardware, written *watch.Watcher
 }
 
 func newEvents(a *Agent) *events { return &events{agent: a} }
@@ -21,11 +26,11 @@ func newEvents(a *Agent) *events { return &events{agent: a} }
 // arm places the watches, and returns how soon a full look is due without any event. It
 // has to be called before each look.
 func (e *events) arm(ctx context.Context) time.Duration {
-	t := &e.agent.times
-	err := e.open(ctx)
-	if err == nil {
-		err = e.watcher.Arm()
-	}
+	t, r := &e.agent.times, e.agent.prog.Roots
+	var err1, err2 error
+	e.hardware, e.devices, err1 = e.open(ctx, e.hardware, e.devices, r.VFIO(), r.VFIODevices())
+	e.written, e.files, err2 = e.open(ctx, e.written, e.files, r.DevicePlugins, r.CDI)
+	err := errors.Join(err1, err2)
 	e.agent.report.once("events from the kernel", err)
 	if err != nil {
 		return t.poll
@@ -33,21 +38,22 @@ func (e *events) arm(ctx context.Context) time.Duration {
 	return t.resync
 }
 
-func (e *events) open(ctx context.Context) error {
-	if e.watcher != nil {
-		return nil
+// open starts a watcher, if there is none yet, and places its watches.
+func (e *events) open(ctx context.Context, w *watch.Watcher, c <-chan struct{}, dirs ...string) (*watch.Watcher, <-chan struct{}, error) {
+	if w == nil {
+		var err error
+		if w, err = watch.New(dirs...); err != nil {
+			return nil, nil, err
+		}
+		c = w.Signals(ctx, e.agent.times.quiet, e.agent.times.most)
 	}
-	r := e.agent.prog.Roots
-	w, err := watch.New(r.VFIO(), r.VFIODevices(), r.DevicePlugins, r.CDI)
-	if err != nil {
-		return err
-	}
-	e.watcher, e.signals = w, w.Signals(ctx, e.agent.times.quiet, e.agent.times.most)
-	return nil
+	return w, c, w.Arm()
 }
 
 func (e *events) close() {
-	if e.watcher != nil {
-		_ = e.watcher.Close() // nothing is lost with it
+	for _, w := range []*watch.Watcher{e.hardware, e.written} {
+		if w != nil {
+			_ = w.Close() // nothing is lost with it
+		}
 	}
 }

@@ -8,22 +8,34 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodelock"
 )
 
+// depth says how much of the hardware is looked at anew.
+type depth uint8
+
+const (
+	none   depth = iota // no look at all
+	reuse               // nothing: the last snapshot is held against the rest of the world
+	glance              // what came, went or changed hands
+	full                // everything
+)
+
 // look reads the node and makes what is announced agree with it.
-func (a *Agent) look(ctx context.Context, full bool, now time.Time) {
-	var snapshot *host.Snapshot
-	if full {
-		snapshot = a.source.Look(a.snapshot)
-	} else {
-		snapshot = a.source.Glance(a.snapshot)
+func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
+	snapshot := a.snapshot
+	switch {
+	case how == full || snapshot == nil:
+		snapshot = a.source.Look(snapshot)
+	case how == glance:
+		snapshot = a.source.Glance(snapshot)
 	}
-	if snapshot.Torn() || snapshot.Partial() {
+	switch {
+	case how == reuse: // it says nothing new of the hardware
+	case snapshot.Torn() || snapshot.Partial():
 		a.retries++
-	} else {
+	default:
 		a.retries = 0
 	}
 	a.readSpecs()

@@ -145,20 +145,20 @@ func (r *rawScan) read(b *testing.B, path string) {
 		if errno != 0 {
 			return // sriov_numvfs of a function without SR-IOV
 		}
-		unix.Syscall(unix.SYS_READ, fd, buf, 4096)
-		unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
+		_, _, _ = unix.Syscall(unix.SYS_READ, fd, buf, 4096)
+		_, _, _ = unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
 	})
 }
 
 func (r *rawScan) link(b *testing.B, path string) {
 	p, at, buf := ready(b, path), unix.AT_FDCWD, uintptr(unsafe.Pointer(&r.buf[0]))
-	r.calls = append(r.calls, func() { unix.Syscall6(unix.SYS_READLINKAT, uintptr(at), p, buf, 4096, 0, 0) })
+	r.calls = append(r.calls, func() { _, _, _ = unix.Syscall6(unix.SYS_READLINKAT, uintptr(at), p, buf, 4096, 0, 0) })
 }
 
 func (r *rawScan) lstat(b *testing.B, path string) {
 	p, at, buf := ready(b, path), unix.AT_FDCWD, uintptr(unsafe.Pointer(&r.buf[0]))
 	r.calls = append(r.calls, func() {
-		unix.Syscall6(unix.SYS_NEWFSTATAT, uintptr(at), p, buf, unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		_, _, _ = unix.Syscall6(unix.SYS_NEWFSTATAT, uintptr(at), p, buf, unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 	})
 }
 
@@ -175,6 +175,6 @@ func (r *rawScan) list(b *testing.B, path string) {
 				break
 			}
 		}
-		unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
+		_, _, _ = unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
 	})
 }

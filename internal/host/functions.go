@@ -46,10 +46,14 @@ func (l *look) addresses() []pci.Address {
 			addresses = append(addresses, a)
 		}
 	}
-	for a := range l.cdevs {
-		addresses = append(addresses, a)
-	}
 	slices.SortFunc(addresses, pci.Address.Compare)
+	listed := len(addresses)
+	for a := range l.cdevs {
+		if _, ok := slices.BinarySearchFunc(addresses[:listed], a, pci.Address.Compare); !ok {
+			addresses = append(addresses, a)
+		}
+	}
+	slices.SortFunc(addresses, pci.Address.Compare) // quick where nothing was added
 	return slices.Compact(addresses)
 }
 

@@ -36,7 +36,9 @@ func (src Source) Look(prev *Snapshot) *Snapshot { return src.look(prev, true) }
 // function without an IOMMU, when that was in use while it was unbound.
 func (src Source) Glance(prev *Snapshot) *Snapshot { return src.look(prev, prev == nil) }
 
-// Again reads one function of a snapshot anew, and nothing else but its IOMMU group.
+// Again reads one function of a snapshot anew, and nothing else but its IOMMU group: what
+// may change while the function stays bound, and all of it when the node or the class
+// link is another one than the snapshot's.
 // It reports false when the function's character device is not where the snapshot has
 // it; only a Look or a Glance can then tell what became of it.
 func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
@@ -60,8 +62,32 @@ func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 	if entry == nil {
 		return Function{}, false // the number is another device's now
 	}
+	if before.Err == nil && before.Cdev.State == CdevReady && l.next.prints[name] == s.prints[name] {
+		return l.refresh(*before, entry), true
+	}
 	f, verdict := l.function(a, entry, before)
 	return f, verdict == found
+}
+
+// refresh reads what may change of a function while it stays bound: its driver is the
+// one that made the node, and its identity and place last longer than that.
+func (l *look) refresh(f Function, link *classLink) Function {
+	r := &reader{sys: l.src.Sys, dir: link.dir}
+	f.NumVFs = optional(r, "sriov_numvfs", parseCount, f.NumVFs, 0)
+	if _, r.bound = r.link("driver", f.Driver); !r.bound {
+		f.Cdev = &Cdev{Name: f.Cdev.Name, Major: f.Cdev.Major, Minor: f.Cdev.Minor}
+		f.Cdev.examine(l.nodes, false, "")
+	}
+	if f.Group != nil {
+		g, err := l.group(f.Group.Number)
+		if err != nil {
+			r.fail("iommu_group", err)
+		} else {
+			f.Group = g
+		}
+	}
+	f.Err = errors.Join(r.errs...)
+	return f
 }
 
 // look is one pass over the node.
@@ -159,6 +185,11 @@ func (l *look) listClass() {
 
 // enter notes one class link.
 func (l *look) enter(name, link string) {
+	if before := l.prev.prints[name]; before.class != nil && before.link == link {
+		l.next.prints[name] = nodePrint{node: l.nodes[name], link: link, class: before.class}
+		l.cdevs[before.class.path.Address] = before.class
+		return
+	}
 	l.next.prints[name] = nodePrint{node: l.nodes[name], link: link}
 	if ok, _ := cdevName(name); !ok {
 		l.stray(name, StrayJunkName, "/sys/class/vfio-dev/"+name, "class entry of an unknown form")
@@ -171,7 +202,9 @@ func (l *look) enter(name, link string) {
 		l.stray(name, StrayNotPCI, "/sys/"+target, "the parent is no PCI function")
 		return
 	}
-	l.cdevs[path.Address] = &classLink{name: name, dir: dir, path: path}
+	class := &classLink{name: name, dir: dir, path: path}
+	l.cdevs[path.Address] = class
+	l.next.prints[name] = nodePrint{node: l.nodes[name], link: link, class: class}
 }
 
 // orphans notes the nodes that sysfs does not list.

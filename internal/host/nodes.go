@@ -49,6 +49,9 @@ func (n node) kind() string {
 type nodePrint struct {
 	node node
 	link string
+	// class is what the link says, nil when it leads to no PCI function. Two equal links
+	// of two looks share it.
+	class *classLink
 }
 
 // readNodes lists a devices directory. The directory is opened anew each time, since

@@ -36,10 +36,13 @@ func (f *FS) Names(name string) ([]string, error) {
 	return names, nil
 }
 
+// listSize holds a few hundred entries, so that most directories take one call.
+const listSize = 8 * pageSize
+
 // Names lists the names in an open directory, sorted as text.
 func Names(fd int) ([]string, error) {
 	var names []string
-	buf := make([]byte, 2*pageSize)
+	buf := make([]byte, listSize)
 	for {
 		n, err := again(func() (int, error) { return unix.ReadDirent(fd, buf) })
 		if err != nil {
