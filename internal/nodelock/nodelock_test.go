@@ -13,6 +13,13 @@ import (
 
 const resource = "nvidia.com/gpu"
 
+func release(t *testing.T, l *nodelock.Lock) {
+	t.Helper()
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTake(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cdi") // it need not exist
 	l, err := nodelock.Take(dir, resource, "the first")
@@ -29,7 +36,7 @@ func TestTake(t *testing.T) {
 	if other, err := nodelock.Take(dir, "nvidia.com/nvswitch", "the second"); err != nil {
 		t.Errorf("another resource: %v", err)
 	} else {
-		other.Release()
+		release(t, other)
 	}
 	if err := l.Release(); err != nil {
 		t.Error(err)
@@ -38,7 +45,7 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Release()
+	defer release(t, again)
 	_, err = nodelock.Take(dir, resource, "the third")
 	if err == nil || !strings.HasSuffix(err.Error(), "held by 2nd") {
 		t.Errorf("the longer name of the first is not gone: %v", err)
@@ -52,7 +59,7 @@ func TestWiped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Release()
+	defer release(t, l)
 	if err := os.Remove(filepath.Join(dir, nodelock.FileName(resource))); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +70,7 @@ func TestWiped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Release()
+	defer release(t, again)
 	if l.Held() || !again.Held() {
 		t.Error("the file of the new lock is taken for the old one's")
 	}
@@ -124,11 +131,13 @@ func TestKilledHolder(t *testing.T) {
 	if _, err := nodelock.Take(dir, resource, "the parent"); !errors.Is(err, nodelock.ErrHeld) || !strings.Contains(err.Error(), "a child") {
 		t.Errorf("while the child lives: %v", err)
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it says that the child was killed
 	l, err := nodelock.Take(dir, resource, "the parent")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Release()
+	release(t, l)
 }
