@@ -25,7 +25,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=$(TAGS)
 LDFLAGS  := -s -w -buildid=
 
 # Every directory with a go.mod of its own, so that one more needs no line here.
-MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod tools/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod tools/go.mod))
 MODULES := $(subst go.mod,.,$(MODULES))
 
 .PHONY: help
@@ -43,7 +43,7 @@ bin/%: always
 # ---- tests
 
 .PHONY: test
-test: test-unit test-race test-kubelet test-tools ## Run every test that needs no cluster
+test: test-unit test-consumers test-race test-kubelet test-tools ## Run every test that needs no cluster
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module
@@ -53,6 +53,11 @@ test-unit: ## Run the tests of the main module
 .PHONY: test-race
 test-race: ## Run them again under the race detector
 	CGO_ENABLED=1 go test -race ./...
+
+.PHONY: test-consumers
+test-consumers: ## Read our CDI specs with the libraries that Kata is built with
+	go -C test/consumers vet ./...
+	go -C test/consumers test ./...
 
 .PHONY: test-kubelet
 test-kubelet: ## Run the tests against kubelet's own device manager
@@ -107,7 +112,7 @@ vuln: ## Look the linked code up in the Go vulnerability database
 
 .PHONY: tidy
 tidy: ## Check that the go.mod files list what is used and nothing else
-	@for module in . tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
+	@for module in . test/consumers tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
 
 # ---- what is shipped
 

@@ -190,3 +190,27 @@ func TestNothingThere(t *testing.T) {
 		t.Error("not ready")
 	}
 }
+
+// TestArguments: it takes none, and says so.
+func TestArguments(t *testing.T) {
+	n := newNode(t, platform(t, "cpu-only"))
+	for _, args := range [][]string{{"--help"}, {"-v"}, {""}, {"serve", "x"}} {
+		var stderr bytes.Buffer
+		if code := n.prog.Command(t.Context(), args, &stderr); code != ExitUsage {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+		if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "takes no arguments") || !strings.Contains(got, n.prog.Name) {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+}
+
+// TestNoSysfs: without sysfs there is nothing to do, and the exit code says so.
+func TestNoSysfs(t *testing.T) {
+	n := newNode(t, platform(t, "cpu-only"))
+	prog := n.prog
+	prog.Roots.Sys = prog.Roots.Sys + "/absent"
+	if err := New(prog, slog.New(slog.DiscardHandler)).Run(t.Context()); err == nil || !strings.Contains(err.Error(), prog.Roots.Sys) {
+		t.Errorf("got %v", err)
+	}
+}
