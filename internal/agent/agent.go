@@ -62,6 +62,8 @@ type Agent struct {
 	rivals     *kubelet.Rivals      // other plugins' sockets
 	since      map[string]time.Time // when a state began that is reported only if it lasts
 	retries    int                  // looks in a row that met a torn or unreadable state
+	again      time.Time            // when to look again because of that
+	swept      map[string]bool      // resources without a device whose leftovers are gone
 	report     *report              // what was logged, so that only changes are
 }
 
@@ -75,6 +77,7 @@ func New(prog Program, log *slog.Logger) *Agent {
 		checkpoint: kubelet.NewCheckpoint(prog.Roots.DevicePlugins),
 		rivals:     kubelet.NewRivals(prog.Roots.DevicePlugins, prefixes(prog.Table)),
 		since:      map[string]time.Time{},
+		swept:      map[string]bool{},
 		report:     newReport(log),
 	}
 }
@@ -96,15 +99,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	err = a.loop(ctx)
+	a.loop(ctx)
+	var errs []error
 	for _, o := range a.offers {
-		err = errors.Join(err, o.stop())
+		errs = append(errs, o.stop())
 	}
-	return errors.Join(err, a.health.Close())
+	return errors.Join(append(errs, a.health.Close())...)
 }
 
 // loop looks whenever there is a reason to.
-func (a *Agent) loop(ctx context.Context) error {
+func (a *Agent) loop(ctx context.Context) {
 	events := newEvents(a)
 	defer events.close()
 	timer := time.NewTimer(0)
@@ -115,7 +119,6 @@ func (a *Agent) loop(ctx context.Context) error {
 		how := glance
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-events.devices:
 			a.retries = 0
 		case <-events.files:
@@ -126,19 +129,41 @@ func (a *Agent) loop(ctx context.Context) error {
 		case <-a.poke:
 			how = none
 		}
+		if ctx.Err() != nil {
+			return // what comes with the end is no news
+		}
 		now := time.Now()
 		if how != none {
-			interval := events.arm(ctx)
+			next := now.Add(events.arm(ctx))
 			if how == full || !now.Before(due) {
-				how, due = full, now.Add(interval)
+				how, due = full, next
+			} else if next.Before(due) {
+				due = next // events are missing since now
 			}
+			waiting := a.waiting(asked)
 			a.look(ctx, how, now)
+			for _, w := range waiting {
+				close(w)
+			}
 			a.kick()
 		}
-		if asked != nil {
-			close(asked)
-		}
 		timer.Reset(min(a.assess(now), time.Until(due)))
+	}
+}
+
+// waiting are all who wait for the full look that begins now.
+func (a *Agent) waiting(first chan struct{}) []chan struct{} {
+	if first == nil {
+		return nil
+	}
+	all := []chan struct{}{first}
+	for {
+		select {
+		case w := <-a.asks:
+			all = append(all, w)
+		default:
+			return all
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/placement"
 )
@@ -107,7 +108,11 @@ func (a *Agent) prefer(o *offer, available, must []string, size int) []string {
 func place(d *declare.Device) []string {
 	f := &d.Function
 	path := make([]string, 0, 2+len(f.Bridges))
-	path = append(path, "node "+strconv.Itoa(int(f.NUMA)), f.Root)
+	node := "node " + strconv.Itoa(int(f.NUMA))
+	if f.NUMA == host.NoNode {
+		node = "node of " + f.Root // two that are unknown need not be one
+	}
+	path = append(path, node, f.Root)
 	for _, b := range f.Bridges {
 		path = append(path, b.String())
 	}

@@ -7,32 +7,13 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/finding"
-	"kata-device-plugin/internal/host"
 )
 
-// How long to wait before looking again for what sends no event.
+// How long to wait before looking, or trying, again for what sends no event.
 const (
 	firstRetry = 10 * time.Millisecond
 	lockRetry  = 500 * time.Millisecond
 )
-
-// stale is the finding that the mounted /dev/vfio is not the host's: a function is
-// bound, sysfs states its device number, and the node does not appear. For a moment
-// that is normal at every bind; assess waits before it believes it.
-func stale(s *host.Snapshot) []finding.Finding {
-	var names []string
-	for i := range s.Functions {
-		f := &s.Functions[i]
-		if f.Err == nil && f.Driver != "" && f.Cdev != nil && f.Cdev.State == host.CdevPending {
-			names = append(names, f.Cdev.Name)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []finding.Finding{finding.New(finding.StaleMount(), "",
-		finding.Evidence{Path: host.DevicesDir, Value: "without " + strings.Join(names, ", ")})}
-}
 
 // assess says what is wrong, tells the log and the health service, and returns how long
 // to wait before the next look.
@@ -40,7 +21,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	wait := a.times.resync
 	sooner := func(d time.Duration) { wait = min(wait, d) }
 	if a.retries > 0 {
-		sooner(firstRetry << min(a.retries-1, 20))
+		sooner(a.again.Sub(now))
 	}
 	since := make(map[string]time.Time)
 	faults := a.lasting(a.passingFaults(), since, now, sooner)
@@ -57,13 +38,13 @@ func (a *Agent) assess(now time.Time) time.Duration {
 		if v.again > 0 {
 			sooner(v.again)
 		}
-		if v.repeat {
-			a.log.Info("announcing once more, since another plugin has left", "resource", o.resource)
-			o.endpoint.Repeat()
+		if v.renew {
+			a.log.Info("registering once more, since another plugin has left", "resource", o.resource)
+			o.endpoint.Renew()
 		}
 		found = slices.Concat(found, o.trouble, v.found)
 		if len(o.trouble) > 0 {
-			sooner(lockRetry)
+			sooner(o.retry.Sub(now))
 		}
 	}
 	a.report.findings(found, faults)
@@ -78,7 +59,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 func (a *Agent) lasting(found []finding.Finding, since map[string]time.Time, now time.Time, sooner func(time.Duration)) []finding.Finding {
 	kept := found[:0]
 	for _, f := range found {
-		if !passing(f.ID) {
+		if !f.Passing {
 			kept = append(kept, f)
 			continue
 		}
@@ -96,17 +77,13 @@ func (a *Agent) lasting(found []finding.Finding, since map[string]time.Time, now
 	return kept
 }
 
-func passing(id string) bool {
-	return id == finding.NotYet().ID || id == finding.StaleMount().ID || id == finding.NoCdevNumber().ID
-}
-
 // passingFaults are the faults of devices that the kernel only passes through.
 func (a *Agent) passingFaults() []finding.Finding {
 	var all []finding.Finding
 	for _, o := range a.offers {
 		for i := range o.devices {
 			for _, f := range o.devices[i].Faults {
-				if passing(f.ID) {
+				if f.Passing {
 					all = append(all, f)
 				}
 			}
@@ -131,25 +108,21 @@ func (a *Agent) specFindings() []finding.Finding {
 
 // ready says whether everything that is there is offered, and if not, why not.
 func (a *Agent) ready(found []finding.Finding) (bool, string) {
-	blocking := []string{
-		finding.SpecUnwritten().ID, finding.StaleMount().ID, finding.Contested().ID, finding.HeldElsewhere().ID,
-	}
 	var why []string
-	for _, f := range found {
-		if slices.Contains(blocking, f.ID) && !slices.Contains(why, f.String()) {
-			why = append(why, f.String())
-		}
-	}
-	for _, o := range a.offers {
-		for _, d := range o.devices {
-			for _, f := range d.Faults {
-				if f.ID == finding.SpecConflict().ID {
-					why = append(why, f.String())
-				}
+	add := func(all []finding.Finding) {
+		for _, f := range all {
+			if f.Blocks && !slices.Contains(why, f.String()) {
+				why = append(why, f.String())
 			}
 		}
+	}
+	add(found)
+	for _, o := range a.offers {
+		for _, d := range o.devices {
+			add(d.Faults)
+		}
 		if o.announced && len(o.trouble) == 0 && !o.endpoint.Status().Registered {
-			why = append(why, finding.New(finding.NotRegistered(), "", finding.Evidence{Path: o.resource}).String())
+			add([]finding.Finding{finding.New(finding.NotRegistered(), "", finding.Evidence{Path: o.resource})})
 		}
 	}
 	return len(why) == 0, strings.Join(why, "; ")

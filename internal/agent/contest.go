@@ -12,21 +12,21 @@ import (
 // contest is the question whether kubelet believes another plugin for a resource.
 //
 // It is seen in kubelet's checkpoint, which holds the healthy devices of each resource
-// as the last list of any plugin had them. It is not fought: the list is repeated once
-// when another plugin has left, because kubelet then goes on to believe a list that
-// nobody stands for.
+// as the last list of any plugin had them. It is not fought: the resource is registered
+// once more when another plugin has left, because kubelet then goes on to believe a list
+// that nobody stands for.
 type contest struct {
 	since    time.Time // when kubelet's list was first another one
 	standing bool
 	theirs   []string
-	repeated time.Time // the departure that the last repetition answered
+	renewed  time.Time // the departure that the last registration answered
 }
 
 // verdict is the outcome of one judgement.
 type verdict struct {
-	found  []finding.Finding
-	repeat bool          // announce once more
-	again  time.Duration // judge again after this time, 0 for no need
+	found []finding.Finding
+	renew bool          // register once more
+	again time.Duration // judge again after this time, 0 for no need
 }
 
 // judge compares what kubelet believes with what it was told.
@@ -34,9 +34,16 @@ func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Riv
 	status := o.endpoint.Status()
 	ours := o.endpoint.Healthy()
 	theirs, known := check.Healthy(o.resource)
-	if !status.Registered || !known || slices.Equal(ours, theirs) {
-		*c = contest{repeated: c.repeated}
+	switch {
+	case !o.running() || known && slices.Equal(ours, theirs):
+		*c = contest{renewed: c.renewed}
 		return verdict{}
+	case !status.Registered || !known: // nothing can be said now; what was said stands
+		c.since = time.Time{}
+		if !c.standing {
+			return verdict{}
+		}
+		return verdict{found: []finding.Finding{c.finding(o.resource, ours)}, again: t.differ}
 	}
 	if c.since.IsZero() {
 		c.since = now
@@ -55,8 +62,8 @@ func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Riv
 	}
 	c.standing = true
 	v := verdict{found: []finding.Finding{c.finding(o.resource, ours)}, again: t.differ}
-	if left := rivals.Left(); left.After(c.repeated) && !left.Before(c.since.Add(-t.differ)) {
-		c.repeated, v.repeat = left, true
+	if left := rivals.Left(); left.After(c.renewed) && !left.Before(c.since.Add(-t.differ)) {
+		c.renewed, v.renew = left, true
 	}
 	return v
 }

@@ -205,3 +205,56 @@ func TestReannounce(t *testing.T) {
 		}
 	}
 }
+
+// TestLateFirstDevice: a resource is registered when its first device comes, and then for
+// the life of the process.
+func TestLateFirstDevice(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	switches := n.bound(0x0680)
+	for _, id := range switches {
+		must(t, n.Unbind(address(t, id)))
+	}
+	n.start()
+	n.run(t)
+	n.awaitAll()
+	n.mu.Lock()
+	if n.plugins[nvswitch] != nil {
+		t.Error("registered without a device")
+	}
+	n.mu.Unlock()
+	must(t, n.Bind(address(t, switches[2]), "vfio-pci"))
+	n.awaitAll()
+	must(t, n.Unbind(address(t, switches[2])))
+	n.await("the device to be unhealthy", func() bool {
+		p := n.plugins[nvswitch]
+		return p.streams == 1 && len(p.health) == 1 && p.healthyCount == 0
+	})
+}
+
+// TestResync: what sends no event is found by the slow look, and announced.
+func TestResync(t *testing.T) {
+	n := newNode(t, platform(t, "rtx-pro-6000"))
+	n.start()
+	n.run(t, func(a *Agent) {
+		a.times.resync = 20 * time.Millisecond
+		a.times.quiet, a.times.most = 1<<40, 1<<40 // no events at all
+	})
+	n.awaitAll()
+	id := n.bound(0x0302)[0]
+	must(t, n.SetVFs(address(t, id), 1, ""))
+	n.await("the PF to be unhealthy", func() bool { return !slices.Contains(n.healthy(gpu), id) })
+	must(t, n.SetVFs(address(t, id), 0, ""))
+	n.await("the PF to be healthy", func() bool { return slices.Contains(n.healthy(gpu), id) })
+}
+
+// TestNoHealthDirectory: the plugin runs without a health socket, and says so once.
+func TestNoHealthDirectory(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	must(t, os.Remove(n.roots.Run))
+	n.start()
+	a := n.run(t)
+	n.awaitAll()
+	if got := len(a.log.lines("running without a health socket", n.roots.Run)); got != 1 {
+		t.Errorf("%d lines: %s", got, a.log)
+	}
+}

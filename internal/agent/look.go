@@ -8,7 +8,6 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodelock"
 )
 
@@ -34,13 +33,14 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 	switch {
 	case how == reuse: // it says nothing new of the hardware
 	case snapshot.Torn() || snapshot.Partial():
+		a.again = now.Add(min(firstRetry<<min(a.retries, 20), a.times.resync))
 		a.retries++
 	default:
 		a.retries = 0
 	}
 	a.readSpecs()
 	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
-	a.findings = slices.Concat(declared.Findings, stale(snapshot))
+	a.findings = slices.Concat(declared.Findings, declare.Stale(snapshot))
 	a.mu.Lock()
 	a.snapshot = snapshot
 	lost := a.apply(declared, now)
@@ -65,7 +65,7 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 		present[r.Name] = true
 		o := a.offer(r.Name)
 		before := o.byID
-		if o.apply(r.Devices, a.holder(), a.prog.Roots.CDI, a.foreign, now) {
+		if o.apply(r.Devices, a.foreign, now) {
 			a.report.devices(o, before)
 		} else {
 			lost = append(lost, o)
@@ -81,24 +81,27 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 }
 
 // sweep removes the CDI spec and the sockets of an earlier life for which there is no
-// device any more: a spec must not name what is absent. Another agent that holds the
-// resource's lock does that itself.
+// device any more: a spec must not name what is absent. It is done once, and again when
+// somebody puts a spec there. Another agent that holds the resource's lock does that
+// itself.
 func (a *Agent) sweep() {
 	for _, rule := range a.prog.Table {
 		file := cdi.NewFile(a.prog.Roots.CDI, rule.Resource)
-		if a.find(rule.Resource) != nil || !file.Exists() {
+		if a.find(rule.Resource) != nil || a.swept[rule.Resource] && !file.Exists() {
 			continue
 		}
+		found := file.Exists()
 		lock, err := nodelock.Take(a.prog.Roots.CDI, rule.Resource, a.holder())
 		if errors.Is(err, nodelock.ErrHeld) {
 			continue
 		}
 		if err == nil {
 			_, err = file.Sync(nil)
-			err = errors.Join(err, file.Sweep(), kubelet.Sweep(a.prog.Roots.DevicePlugins, socketPrefix(rule.Resource)), lock.Release())
+			err = errors.Join(err, leftovers(file, a.prog.Roots.DevicePlugins, rule.Resource), lock.Release())
 		}
 		a.report.once("end of an earlier life of "+rule.Resource, err)
-		if err == nil {
+		a.swept[rule.Resource] = err == nil
+		if err == nil && found {
 			a.log.Info("removed the CDI spec of an earlier life, since no device is there", "resource", rule.Resource)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodelock"
 )
@@ -18,6 +19,8 @@ import (
 // not. Once made it stays for the life of the process.
 type offer struct {
 	resource string
+	roots    host.Roots
+	holder   string // how we name ourselves in the lock
 	file     *cdi.File
 	endpoint *kubelet.Endpoint
 	lock     *nodelock.Lock
@@ -43,7 +46,10 @@ func socketPrefix(resource string) string {
 }
 
 func (a *Agent) newOffer(resource string) *offer {
-	o := &offer{resource: resource, file: cdi.NewFile(a.prog.Roots.CDI, resource)}
+	o := &offer{
+		resource: resource, roots: a.prog.Roots, holder: a.holder(),
+		file: cdi.NewFile(a.prog.Roots.CDI, resource),
+	}
 	o.endpoint = kubelet.NewEndpoint(kubelet.Config{
 		Resource:     resource,
 		Dir:          a.prog.Roots.DevicePlugins,
@@ -64,8 +70,8 @@ func (o *offer) knows(id string) bool { return o.byID[id] != nil }
 // apply makes the declared devices resolvable, and then announces them. The order is
 // the point: nothing is announced healthy before the CDI spec that resolves it is on
 // disk. It reports false when another agent offers the resource.
-func (o *offer) apply(devices []declare.Device, holder, dir string, foreign []cdi.Foreign, now time.Time) bool {
-	err := o.write(devices, holder, dir, now)
+func (o *offer) apply(devices []declare.Device, foreign []cdi.Foreign, now time.Time) bool {
+	err := o.write(devices, now)
 	o.trouble = nil
 	if errors.Is(err, nodelock.ErrHeld) {
 		o.trouble = []finding.Finding{finding.New(finding.HeldElsewhere(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
@@ -84,11 +90,11 @@ func (o *offer) apply(devices []declare.Device, holder, dir string, foreign []cd
 // write takes the lock and brings the CDI spec up to date. What failed is not tried
 // again at once: a failed attempt makes and removes a file, which is an event, which is
 // a reason to look again.
-func (o *offer) write(devices []declare.Device, holder, dir string, now time.Time) error {
+func (o *offer) write(devices []declare.Device, now time.Time) error {
 	if o.failed != nil && now.Before(o.retry) {
 		return o.failed
 	}
-	o.failed = o.hold(dir, holder)
+	o.failed = o.hold()
 	if o.failed == nil {
 		_, o.failed = o.file.Sync(resolvable(devices))
 	}
@@ -98,11 +104,11 @@ func (o *offer) write(devices []declare.Device, holder, dir string, now time.Tim
 
 // hold takes the node's lock of the resource, and takes it again when its file was
 // removed from the CDI directory.
-func (o *offer) hold(dir, holder string) error {
+func (o *offer) hold() error {
 	if o.lock != nil && o.lock.Held() {
 		return nil
 	}
-	lock, err := nodelock.Take(dir, o.resource, holder)
+	lock, err := nodelock.Take(o.roots.CDI, o.resource, o.holder)
 	if err != nil {
 		return err
 	}
@@ -110,7 +116,16 @@ func (o *offer) hold(dir, holder string) error {
 		err = o.lock.Release()
 	}
 	o.lock = lock
-	return errors.Join(err, o.file.Sweep())
+	if o.cancel == nil { // else the sockets are our own
+		err = errors.Join(err, leftovers(o.file, o.roots.DevicePlugins, o.resource))
+	}
+	return err
+}
+
+// leftovers removes what an earlier life left behind when it was killed. The caller holds
+// the resource's lock, so nobody else uses any of it.
+func leftovers(file *cdi.File, plugins, resource string) error {
+	return errors.Join(file.Sweep(), kubelet.Sweep(plugins, socketPrefix(resource)))
 }
 
 // set files the devices with everything that speaks against them.
@@ -136,6 +151,9 @@ func (o *offer) list() []kubelet.Device {
 	}
 	return l
 }
+
+// running says whether the resource is being offered to kubelet.
+func (o *offer) running() bool { return o.cancel != nil }
 
 // start runs the endpoint, if it does not run.
 func (o *offer) start(ctx context.Context) {

@@ -54,7 +54,7 @@ func (p Program) run(ctx context.Context, log *slog.Logger) error {
 
 // prepare makes the directories that have to be there before the process confines
 // itself, because afterwards only what exists can be allowed. One that cannot be made
-// is reported by whoever needs it; it may be mended while the program runs.
+// is reported by whoever needs it, and needs a restart when it can be.
 func (p Program) prepare() {
 	_ = os.MkdirAll(p.Roots.DevicePlugins, 0o750)
 	_ = os.MkdirAll(p.Roots.CDI, 0o755)

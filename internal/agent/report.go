@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"kata-device-plugin/internal/declare"
@@ -56,7 +57,8 @@ func (r *report) findings(found, faults []finding.Finding) {
 			r.log.Log(context.Background(), level(f.Severity), "found", attrs(f, "remedy", f.Remedy)...)
 		}
 	}
-	for key, f := range r.standing {
+	for _, key := range slices.Sorted(maps.Keys(r.standing)) {
+		f := r.standing[key]
 		if _, still := now[key]; !still && f.Severity > finding.Note {
 			r.log.Info("no longer found", attrs(f)...)
 		}
@@ -134,11 +136,11 @@ func (r *report) devices(o *offer, before map[string]*declare.Device) {
 }
 
 // told says whether a fault is logged with its device.
-func told(f finding.Finding) bool { return f.Device != "" && !passing(f.ID) }
+func told(f finding.Finding) bool { return f.Device != "" && !f.Passing }
 
-// ready logs when readiness changes, or the reason why it is missing. Before the first
-// time ready nothing is logged: that a resource is not registered yet is no news then,
-// and every other reason is logged as a finding.
+// ready logs when readiness changes. Before the first time ready nothing is logged: that a
+// resource is not registered yet is no news then, and every other reason is logged as a
+// finding, as is one that comes to it later.
 func (r *report) ready(ready bool, why, version string, offers []string) {
 	switch {
 	case ready && !r.wasReady:

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -77,6 +76,10 @@ func TestSecondAgent(t *testing.T) {
 	if got := len(n.sockets()); got != 2 {
 		t.Errorf("%d sockets while one agent waits", got)
 	}
+	other.witness = &witness{t: t, roots: second.Roots}
+	if other.serving() {
+		t.Error("the second is ready")
+	}
 	must(t, first.stop())
 	n.forget()
 	n.awaitLog(b, "msg=ready")
@@ -151,16 +154,28 @@ func TestNothingLeftOfEarlierLife(t *testing.T) {
 		must(t, n.Unbind(address(t, id)))
 	}
 	spec := func(r string) string { return filepath.Join(n.roots.CDI, ourcdi.FileName(r)) }
+	sockets := func(r string) string {
+		return filepath.Join(n.roots.DevicePlugins, socketPrefix(r)+"-0badc0de.sock")
+	}
 	for _, r := range []string{gpu, nvswitch} {
 		must(t, os.WriteFile(spec(r), []byte("{}"), 0o644))
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: sockets(r), Net: "unix"})
+		must(t, err)
+		l.SetUnlinkOnClose(false)
+		must(t, l.Close())
 	}
 	other, err := nodelock.Take(n.roots.CDI, nvswitch, "another agent")
 	must(t, err)
 	a := n.run(t)
 	n.awaitLog(a, "msg=ready")
 	n.await("the spec to go", func() bool { _, err := os.Stat(spec(gpu)); return os.IsNotExist(err) })
-	if _, err := os.Stat(spec(nvswitch)); err != nil {
-		t.Errorf("the other agent's spec: %v", err)
+	if _, err := os.Stat(sockets(gpu)); !os.IsNotExist(err) {
+		t.Errorf("the socket: %v", err)
+	}
+	for _, path := range []string{spec(nvswitch), sockets(nvswitch)} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("the other agent's: %v", err)
+		}
 	}
 	must(t, other.Release())
 	must(t, a.agent.refresh(t.Context()))
@@ -293,85 +308,6 @@ func TestForeignSpecs(t *testing.T) {
 	}
 	must(t, os.Remove(double))
 	n.awaitAll()
-}
-
-// checkpoint writes what kubelet would believe.
-func (n *node) checkpoint(devices map[string][]string) {
-	n.t.Helper()
-	var file struct {
-		Data struct {
-			PodDeviceEntries  []string
-			RegisteredDevices map[string][]string
-		}
-		Checksum uint64
-	}
-	file.Data.RegisteredDevices = devices
-	data, err := json.Marshal(file)
-	must(n.t, err)
-	aside := n.CheckpointPath() + ".tmp"
-	must(n.t, os.WriteFile(aside, data, 0o600))
-	must(n.t, os.Rename(aside, n.CheckpointPath()))
-}
-
-// TestContested: another plugin's list is reported with both sets and not fought; when
-// that plugin has gone, ours is announced once more.
-func TestContested(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		theirs []string
-	}{
-		{"other names", []string{"GPU-1", "GPU-2"}},
-		{"an empty list", []string{}},
-		{"some of ours", []string{"0000:53:00.0"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			n := newNode(t, platform(t, "hgx-h100"))
-			n.start()
-			a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
-			n.awaitAll()
-			ours := map[string][]string{gpu: n.bound(0x0302), nvswitch: n.bound(0x0680)}
-			n.checkpoint(ours)
-			n.awaitLog(a, "msg=ready")
-			rival, err := net.Listen("unix", filepath.Join(n.roots.DevicePlugins, "nvidia-gpu.sock"))
-			must(t, err)
-			t.Cleanup(func() { rival.Close() })
-			go accept(rival)
-			n.checkpoint(map[string][]string{gpu: c.theirs, nvswitch: ours[nvswitch]})
-			n.awaitLog(a, "level=ERROR", "PLG007", gpu, "ours = [0000:53:00.0 ", "kubelet's = ["+strings.Join(c.theirs, " ")+"]")
-			n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "PLG007")) == 1 })
-			for range 20 { // it is not fought
-				must(t, a.agent.refresh(t.Context()))
-			}
-			n.mu.Lock()
-			messages := n.messages
-			n.mu.Unlock()
-			if messages != 2 {
-				t.Errorf("%d messages for two resources", messages)
-			}
-			if _, err := n.allocate(gpu, "0000:64:00.0"); err != nil {
-				t.Errorf("it does not serve any more: %v", err)
-			}
-			n.tolerateRepeat()
-			rival.(*net.UnixListener).SetUnlinkOnClose(false) // it is killed
-			must(t, rival.Close())
-			n.await("one more announcement", func() bool { return n.messages == 3 })
-			n.checkpoint(ours)
-			n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
-			if n.messages != 3 {
-				t.Errorf("%d messages", n.messages)
-			}
-		})
-	}
-}
-
-func accept(l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		c.Close()
-	}
 }
 
 // TestSpecName: the names and the form on disk are a contract with every consumer.

@@ -35,7 +35,6 @@ type witness struct {
 	plugins  map[string]*seen
 	messages int
 	faults   []string
-	again    bool // a list may be sent again
 	tampered bool // the test itself changed the CDI directory
 	changed  chan struct{}
 }
@@ -230,7 +229,7 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 	if withTopology != 0 && withTopology != len(list.Devices) {
 		w.blame("%s has topology for %d of %d devices", resource, withTopology, len(list.Devices))
 	}
-	if slices.Equal(text, before) && !w.again {
+	if slices.Equal(text, before) {
 		w.blame("%s was sent again without a change", resource)
 	}
 	p.health, p.healthyCount = now, 0
@@ -263,13 +262,6 @@ func (w *witness) forget() {
 	for _, p := range w.plugins {
 		p.health = map[string]string{}
 	}
-}
-
-// tolerateRepeat allows an unchanged list, which a contested resource is announced with.
-func (w *witness) tolerateRepeat() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.again = true
 }
 
 // tamper says whether the test is changing the CDI directory; what is announced

@@ -17,8 +17,8 @@ import (
 // mode lets container runtimes read the spec that do not run as root.
 const mode = 0o644
 
-// File is the spec file of one kind in a CDI directory. Its methods must not be called
-// concurrently.
+// File is the spec file of one kind in a CDI directory. InStep and Resolves may be called
+// concurrently, Sync and Sweep by one caller and beside no other call.
 type File struct {
 	dir, kind string
 
@@ -69,8 +69,9 @@ func (f *File) Sync(devices []Device) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.note()
-	return true, nil
+	// Read back what is there now: somebody may have been quicker.
+	_, err = f.compare()
+	return true, err
 }
 
 // InStep says whether the file on disk is still the one that the last Sync made or
@@ -99,12 +100,6 @@ func (f *File) compare() (same bool, err error) {
 		f.onDisk, f.synced = p, true
 	}
 	return same, nil
-}
-
-// note remembers the file as it is after a change.
-func (f *File) note() {
-	p, err := printOf(f.Path(), unix.Lstat)
-	f.onDisk, f.synced = p, err == nil && (p != print{}) == (f.data != nil)
 }
 
 func (f *File) write() error {

@@ -16,7 +16,7 @@ type Access struct {
 	// List are trees whose directories may be listed, and nothing else: the files in
 	// them cannot be opened. File attributes can always be asked for.
 	List []string
-	// Write are directories in which files, links and sockets may be made, replaced
+	// Write are directories in which files and sockets may be made, replaced
 	// and removed, and whose sockets may be connected to.
 	Write []string
 }
@@ -43,7 +43,7 @@ func Process(a Access) (Report, error) {
 		list = landlock.AccessFSSet(llsyscall.AccessFSReadDir)
 		read = landlock.AccessFSSet(llsyscall.AccessFSReadDir | llsyscall.AccessFSReadFile)
 		own  = read | landlock.AccessFSSet(llsyscall.AccessFSWriteFile|llsyscall.AccessFSTruncate|
-			llsyscall.AccessFSRemoveFile|llsyscall.AccessFSMakeReg|llsyscall.AccessFSMakeSock|llsyscall.AccessFSMakeDir)
+			llsyscall.AccessFSRemoveFile|llsyscall.AccessFSMakeReg|llsyscall.AccessFSMakeSock)
 	)
 	var rules []landlock.Rule
 	add := func(rights landlock.AccessFSSet, paths []string, sockets bool) {

@@ -130,3 +130,18 @@ func entries(s *host.Snapshot) []finding.Finding {
 	}
 	return all
 }
+
+// Stale is the finding that the mounted /dev/vfio is not the host's: a function is bound,
+// sysfs states its device number, and there is no node. For a moment that is normal at
+// every bind; when it lasts, the directory is not the one that the kernel writes to. Of
+// several devices the first is named: how many there are says nothing more.
+func Stale(s *host.Snapshot) []finding.Finding {
+	for i := range s.Functions {
+		f := &s.Functions[i]
+		if f.Err == nil && f.Driver != "" && f.Cdev != nil && f.Cdev.State == host.CdevPending {
+			return []finding.Finding{finding.New(finding.StaleMount(), "",
+				finding.Evidence{Path: host.DevicesDir, Value: "without " + f.Cdev.Name})}
+		}
+	}
+	return nil
+}

@@ -9,155 +9,168 @@ type Kind struct {
 	Title string
 	// Remedy says what a person can do about it.
 	Remedy string
+	// Passing: the kernel passes through the state while it binds or unbinds a driver. It
+	// is worth a word only when it lasts.
+	Passing bool
+	// Blocks: a program with the finding is not ready.
+	Blocks bool
 }
+
+func kind(id string, severity Severity, title, remedy string) Kind {
+	return Kind{ID: id, Severity: severity, Title: title, Remedy: remedy}
+}
+
+// passing and blocking mark a kind.
+func passing(k Kind) Kind  { k.Passing = true; return k }
+func blocking(k Kind) Kind { k.Blocks = true; return k }
 
 // Why a function is not declared, or is declared and not healthy (family HST).
 
 // NoIOMMUGroup: the function cannot be isolated.
 func NoIOMMUGroup() Kind {
-	return Kind{"HST001", Error, "the function is in no IOMMU group",
-		"switch the IOMMU on in the firmware and on the kernel command line (intel_iommu=on, amd_iommu=on, or arm-smmu)"}
+	return kind("HST001", Error, "the function is in no IOMMU group",
+		"switch the IOMMU on in the firmware and on the kernel command line (intel_iommu=on, amd_iommu=on, or arm-smmu)")
 }
 
 // NotViable: another function of the group is in the kernel's hands.
 func NotViable() Kind {
-	return Kind{"HST002", Error, "a companion in the IOMMU group is bound to a driver that keeps DMA ownership",
-		"bind the companion to vfio-pci, or to no driver, on the host"}
+	return kind("HST002", Error, "a companion in the IOMMU group is bound to a driver that keeps DMA ownership",
+		"bind the companion to vfio-pci, or to no driver, on the host")
 }
 
 // NoCdev: the function is not bound to VFIO.
 func NoCdev() Kind {
-	return Kind{"HST020", Note, "the function has no VFIO character device",
-		"bind it to its VFIO driver on the host, if it is meant for passthrough"}
+	return kind("HST020", Note, "the function has no VFIO character device",
+		"bind it to its VFIO driver on the host, if it is meant for passthrough")
 }
 
 // NoCdevNumber: VFIO without character devices.
 func NoCdevNumber() Kind {
-	return Kind{"HST021", Error, "the VFIO device has no character device",
-		"use a kernel of 6.6 or later with CONFIG_VFIO_DEVICE_CDEV and CONFIG_IOMMUFD, and an IOMMU that is switched on"}
+	return passing(kind("HST021", Error, "the VFIO device has no character device",
+		"use a kernel of 6.6 or later with CONFIG_VFIO_DEVICE_CDEV and CONFIG_IOMMUFD, and an IOMMU that is switched on"))
 }
 
 // NoIOMMUMode: VFIO's unsafe mode.
 func NoIOMMUMode() Kind {
-	return Kind{"HST022", Error, "the VFIO device works without an IOMMU",
-		"switch the IOMMU on and enable_unsafe_noiommu_mode off: a guest could write to all of the host's memory"}
+	return kind("HST022", Error, "the VFIO device works without an IOMMU",
+		"switch the IOMMU on and enable_unsafe_noiommu_mode off: a guest could write to all of the host's memory")
 }
 
 // VirtualFunction: VFs are not whole devices.
 func VirtualFunction() Kind {
-	return Kind{"HST023", Note, "the function is an SR-IOV virtual function",
-		"nothing: only whole devices are declared"}
+	return kind("HST023", Note, "the function is an SR-IOV virtual function",
+		"nothing: only whole devices are declared")
 }
 
 // NotPCI: a mediated or platform device.
 func NotPCI() Kind {
-	return Kind{"HST024", Note, "the VFIO device is no PCI function", "nothing: only PCI functions are declared"}
+	return kind("HST024", Note, "the VFIO device is no PCI function", "nothing: only PCI functions are declared")
 }
 
 // JunkName: not the kernel's work.
 func JunkName() Kind {
-	return Kind{"HST025", Warning, "the entry is not named as the kernel names VFIO devices",
-		"remove it: only the kernel makes entries there"}
+	return kind("HST025", Warning, "the entry is not named as the kernel names VFIO devices",
+		"remove it: only the kernel makes entries there")
 }
 
 // NotCharDevice: not the kernel's work either.
 func NotCharDevice() Kind {
-	return Kind{"HST026", Error, "the entry is no character device",
-		"remove it and bind the function anew: only the kernel makes entries there"}
+	return kind("HST026", Error, "the entry is no character device",
+		"remove it and bind the function anew: only the kernel makes entries there")
 }
 
 // OtherNumber: the node would open another device.
 func OtherNumber() Kind {
-	return Kind{"HST027", Error, "the node's device number is not the one that sysfs states",
-		"remove the node and bind the function anew: opening it would reach another device"}
+	return kind("HST027", Error, "the node's device number is not the one that sysfs states",
+		"remove the node and bind the function anew: opening it would reach another device")
 }
 
 // NotYet: the kernel is in the middle of something.
 func NotYet() Kind {
-	return Kind{"HST028", Note, "the VFIO device is not complete yet", "wait: the kernel is binding or unbinding a driver"}
+	return passing(kind("HST028", Note, "the VFIO device is not complete yet", "wait: the kernel is binding or unbinding a driver"))
 }
 
 // HasVFs: a PF whose VFs are in use.
 func HasVFs() Kind {
-	return Kind{"HST029", Error, "the function is a PF with virtual functions enabled",
-		"write 0 to sriov_numvfs on the host, or do not bind the PF to a VFIO driver"}
+	return kind("HST029", Error, "the function is a PF with virtual functions enabled",
+		"write 0 to sriov_numvfs on the host, or do not bind the PF to a VFIO driver")
 }
 
 // WideDomain: consumers cut the domain.
 func WideDomain() Kind {
-	return Kind{"HST030", Error, "the PCI domain has more than four digits",
-		"switch Intel VMD off for this slot: Kata Containers would take the device at the shortened address instead"}
+	return kind("HST030", Error, "the PCI domain has more than four digits",
+		"switch Intel VMD off for this slot: Kata Containers would take the device at the shortened address instead")
 }
 
 // Unreadable: unknown is not a value.
 func Unreadable() Kind {
-	return Kind{"HST031", Error, "the function could not be read",
-		"look at the kernel log for the device; the last known state is kept"}
+	return kind("HST031", Error, "the function could not be read",
+		"look at the kernel log for the device; the last known state is kept")
 }
 
 // Gone: the function or its VFIO device has left.
 func Gone() Kind {
-	return Kind{"HST032", Error, "the device has left", "bind the function to its VFIO driver again, or look at the kernel log for why it fell off the bus"}
+	return kind("HST032", Error, "the device has left", "bind the function to its VFIO driver again, or look at the kernel log for why it fell off the bus")
 }
 
 // StaleMount: the directory that the container sees is not the host's.
 func StaleMount() Kind {
-	return Kind{"HST033", Error, "sysfs lists VFIO devices that the mounted directory does not show",
-		"restart the pod: the mounted directory has been replaced on the host; mount /dev/vfio, not /dev/vfio/devices, and where the kernel removes even that with its last device (CONFIG_VFIO_GROUP=n), make it before the pod starts"}
+	return passing(blocking(kind("HST033", Error, "sysfs lists VFIO devices that the mounted directory does not show",
+		"restart the pod: the mounted directory has been replaced on the host; mount /dev/vfio, not /dev/vfio/devices, and where the kernel removes even that with its last device (CONFIG_VFIO_GROUP=n), make it before the pod starts")))
 }
 
 // Unlisted: a directory of the host cannot be read.
 func Unlisted() Kind {
-	return Kind{"HST034", Error, "a directory of the host could not be listed", "look at the error; the last known state is kept"}
+	return kind("HST034", Error, "a directory of the host could not be listed", "look at the error; the last known state is kept")
 }
 
 // ChangedClass: another device sits in the slot.
 func ChangedClass() Kind {
-	return Kind{"HST035", Error, "the function in this slot is no longer of this resource", "restart the plugin if the hardware was exchanged on purpose"}
+	return kind("HST035", Error, "the function in this slot is no longer of this resource", "restart the plugin if the hardware was exchanged on purpose")
 }
 
 // What keeps a device from being handed out although it is there (families CDI, PLG).
 
 // SpecRejected: consumers refuse the whole directory for one bad file.
 func SpecRejected() Kind {
-	return Kind{"CDI004", Warning, "a CDI spec of another owner cannot be parsed",
-		"mend or remove the file: Kata Containers refuses every CDI device while it is there"}
+	return kind("CDI004", Warning, "a CDI spec of another owner cannot be parsed",
+		"mend or remove the file: Kata Containers refuses every CDI device while it is there")
 }
 
 // SpecTooNew: Kata's Go shim reads with an old library.
 func SpecTooNew() Kind {
-	return Kind{"CDI005", Warning, "a CDI spec of another owner declares a version that Kata's Go shim refuses",
-		"have its owner write cdiVersion 0.6.0 or lower: the shim refuses every CDI device while the file is there"}
+	return kind("CDI005", Warning, "a CDI spec of another owner declares a version that Kata's Go shim refuses",
+		"have its owner write cdiVersion 0.6.0 or lower: the shim refuses every CDI device while the file is there")
 }
 
 // SpecConflict: a name that is defined twice is not defined at all.
 func SpecConflict() Kind {
-	return Kind{"CDI006", Error, "a CDI spec of another owner defines the same device",
-		"remove the file: a CDI device that two files define resolves to nothing"}
+	return blocking(kind("CDI006", Error, "a CDI spec of another owner defines the same device",
+		"remove the file: a CDI device that two files define resolves to nothing"))
 }
 
 // SpecUnwritten: nothing resolves the device.
 func SpecUnwritten() Kind {
-	return Kind{"CDI014", Error, "the CDI spec could not be brought up to date",
-		"make the CDI directory writable for the plugin, with room on its file system; if the directory was removed and made again on the host, restart the pod, which still holds the old one"}
+	return blocking(kind("CDI014", Error, "the CDI spec could not be brought up to date",
+		"make the CDI directory writable for the plugin, with room on its file system; if the directory was removed and made again on the host, restart the pod, which still holds the old one"))
 }
 
 // Contested: somebody else advertises the resource.
 func Contested() Kind {
-	return Kind{"PLG007", Error, "kubelet believes another device list: another plugin advertises this resource on the node",
-		"remove the other plugin from this node"}
+	return blocking(kind("PLG007", Error, "kubelet believes another device list: another plugin advertises this resource on the node",
+		"remove the other plugin from this node"))
 }
 
 // HeldElsewhere: another of this project's programs offers the resource.
 func HeldElsewhere() Kind {
-	return Kind{"PLG018", Warning, "another agent offers this resource on the node",
-		"remove one of the two from this node; this one takes over as soon as the other has gone"}
+	return blocking(kind("PLG018", Warning, "another agent offers this resource on the node",
+		"remove one of the two from this node; this one takes over as soon as the other has gone"))
 }
 
 // NotRegistered: kubelet does not know the resource (yet).
 func NotRegistered() Kind {
-	return Kind{"PLG003", Warning, "the resource is not registered with kubelet",
-		"look whether kubelet runs; registration is tried until it succeeds"}
+	return blocking(kind("PLG003", Warning, "the resource is not registered with kubelet",
+		"look whether kubelet runs; registration is tried until it succeeds"))
 }
 
 // Catalogue lists every kind, by ID.

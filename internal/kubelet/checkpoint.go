@@ -2,13 +2,10 @@ package kubelet
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 )
 
 // CheckpointName is kubelet's record of devices in the device plugin directory. It is
@@ -18,8 +15,7 @@ const CheckpointName = "kubelet_internal_checkpoint"
 // Checkpoint reads kubelet's record, when it has changed.
 type Checkpoint struct {
 	path       string
-	size       int64
-	written    time.Time
+	read       identity // of the file that was read last; kubelet makes a new one each time
 	registered map[string][]string
 }
 
@@ -38,12 +34,12 @@ func (c *Checkpoint) Healthy(resource string) ([]string, bool) {
 // Read brings the record up to date. Without a file nothing is known; kubelet has not
 // written any yet. After an error nothing is known either.
 func (c *Checkpoint) Read() error {
-	info, err := os.Stat(c.path)
-	if err == nil && c.registered != nil && info.Size() == c.size && info.ModTime().Equal(c.written) {
+	id, err := identifyFile(c.path)
+	if err == nil && c.registered != nil && id == c.read {
 		return nil
 	}
 	c.registered = nil
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil && id == (identity{}) {
 		return nil
 	}
 	if err != nil {
@@ -57,7 +53,7 @@ func (c *Checkpoint) Read() error {
 	if err != nil {
 		return fmt.Errorf("read kubelet's checkpoint %s: %w", c.path, err)
 	}
-	c.registered, c.size, c.written = registered, info.Size(), info.ModTime()
+	c.registered, c.read = registered, id
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,9 +29,10 @@ const streamWait = 10 * time.Second
 
 // Endpoint keeps one resource registered with kubelet, for as long as Run runs.
 type Endpoint struct {
-	cfg  Config
-	feed *feed
-	kick chan struct{}
+	cfg   Config
+	feed  *feed
+	kick  chan struct{}
+	renew chan struct{}
 
 	mu     sync.Mutex
 	status Status
@@ -49,7 +51,7 @@ type Status struct {
 // NewEndpoint makes an endpoint. It does nothing until Run.
 func NewEndpoint(cfg Config) *Endpoint {
 	return &Endpoint{
-		cfg: cfg, feed: newFeed(), kick: make(chan struct{}, 1),
+		cfg: cfg, feed: newFeed(), kick: make(chan struct{}, 1), renew: make(chan struct{}, 1),
 		status: Status{Reason: "not tried yet"},
 	}
 }
@@ -58,8 +60,16 @@ func NewEndpoint(cfg Config) *Endpoint {
 // sent again. It reports whether it is another one.
 func (e *Endpoint) Announce(devices []Device) bool { return e.feed.set(devices) }
 
-// Repeat sends the present list once more.
-func (e *Endpoint) Repeat() { e.feed.repeat() }
+// Renew ends the present registration and makes a new one. It is for the case that
+// another plugin for the resource has left: kubelet goes on to believe that plugin's
+// list, and a kubelet that knows one endpoint a resource takes ours for stopped, so that
+// a list alone would make pods be admitted that then cannot be started.
+func (e *Endpoint) Renew() {
+	select {
+	case e.renew <- struct{}{}:
+	default: // one is enough
+	}
+}
 
 // Healthy is the set of healthy devices in the announced list, sorted.
 func (e *Endpoint) Healthy() []string { return e.feed.healthy() }
@@ -82,18 +92,18 @@ func (e *Endpoint) Status() Status {
 // Run registers, and registers again, until ctx ends. It returns when the last server
 // is closed and its socket removed.
 func (e *Endpoint) Run(ctx context.Context) {
-	if err := Sweep(e.cfg.Dir, e.cfg.SocketPrefix); err != nil {
-		e.cfg.Log.Warn("could not remove sockets of earlier lives", "resource", e.cfg.Resource, "reason", err.Error())
-	}
 	wait := firstWait
 	for ctx.Err() == nil {
 		id, _ := identify(e.kubeletSocket())
-		registered, err := e.life(ctx, id)
+		began := time.Now()
+		err := e.life(ctx, id)
 		if ctx.Err() != nil {
 			break
 		}
 		e.lost(err)
-		if registered {
+		// Not after a short life: a kubelet that accepts us and hangs up would be asked
+		// twenty times a second.
+		if time.Since(began) > lastWait {
 			wait = firstWait
 		}
 		if e.pause(ctx, wait, id) {
@@ -111,37 +121,40 @@ func (e *Endpoint) pause(ctx context.Context, wait time.Duration, id identity) b
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
+		if now, _ := identify(e.kubeletSocket()); now != id && now != (identity{}) {
+			return true
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-timer.C:
 			return false
 		case <-e.kick:
-			if now, _ := identify(e.kubeletSocket()); now != id && now != (identity{}) {
-				return true
-			}
 		}
 	}
 }
 
-// life is one server, from its socket to its end. It reports whether kubelet opened a
-// stream, and why the life ended.
-func (e *Endpoint) life(ctx context.Context, id identity) (registered bool, err error) {
+// life is one server, from its socket to its end. It returns why the life ended.
+func (e *Endpoint) life(ctx context.Context, id identity) (err error) {
 	// A kubelet.sock that nobody listens on is the normal case while kubelet is
 	// stopped. There is no point in a server then.
 	if err := reachable(e.kubeletSocket()); err != nil {
-		return false, err
+		return err
 	}
-	srv, err := serve(e.cfg, e.feed, e.noteSent)
+	path, err := socketPath(e.cfg.Dir, e.cfg.SocketPrefix)
 	if err != nil {
-		return false, err
+		return err
+	}
+	srv, err := serve(e.cfg, path, e.feed, e.noteSent)
+	if err != nil {
+		return nameless(err, path, e.cfg.SocketPrefix)
 	}
 	defer func() {
-		e.unregistered()
-		err = errors.Join(err, srv.close())
+		err = nameless(errors.Join(err, srv.close()), srv.path, e.cfg.SocketPrefix)
+		e.unregistered() // last: a handler may have sent a list until now
 	}()
 	if err := srv.prove(ctx); err != nil {
-		return false, err
+		return err
 	}
 	// From here on kubelet may come back at any time and remove our socket; what it
 	// was asked for then fails only after ten seconds. So the attempt is given up as
@@ -156,25 +169,25 @@ func (e *Endpoint) life(ctx context.Context, id identity) (registered bool, err 
 	defer func() { end(nil); <-watching }()
 
 	if err := register(alive, e.kubeletSocket(), filepath.Base(srv.path), e.cfg.Resource); err != nil {
-		return false, errors.Join(err, context.Cause(alive))
+		return errors.Join(err, context.Cause(alive))
 	}
 	timer := time.NewTimer(streamWait)
 	defer timer.Stop()
 	select {
 	case <-srv.plugin.opened:
 	case <-timer.C:
-		return false, fmt.Errorf("register %s: kubelet accepted it and opened no stream in %v", e.cfg.Resource, streamWait)
+		return fmt.Errorf("register %s: kubelet accepted it and opened no stream in %v", e.cfg.Resource, streamWait)
 	case <-alive.Done():
-		return false, context.Cause(alive)
+		return context.Cause(alive)
 	}
 	e.cfg.Log.Info("registered with kubelet", "resource", e.cfg.Resource, "socket", srv.path)
 	select {
 	case <-srv.plugin.ended:
-		return true, errors.New("kubelet ended the connection")
+		return errors.New("kubelet ended the connection")
 	case <-srv.served:
-		return true, errors.New("the server ended")
+		return errors.New("the server ended")
 	case <-alive.Done():
-		return true, context.Cause(alive)
+		return context.Cause(alive)
 	}
 }
 
@@ -193,9 +206,21 @@ func (e *Endpoint) guard(ctx context.Context, end context.CancelCauseFunc, srv *
 		select {
 		case <-ctx.Done():
 			return
+		case <-e.renew:
+			end(errors.New("another plugin for the resource has left"))
+			return
 		case <-e.kick:
 		}
 	}
+}
+
+// nameless leaves the unique part of a socket's name out of an error. It is another one in
+// each life, and would make each attempt look like another error.
+func nameless(err error, path, prefix string) error {
+	if err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), filepath.Base(path), prefix+"-*.sock"))
 }
 
 func (e *Endpoint) noteSent() {
@@ -208,20 +233,21 @@ func (e *Endpoint) unregistered() {
 
 // lost notes why there is no registration, and logs it when the reason is another one.
 func (e *Endpoint) lost(err error) {
-	reason := "unknown"
+	reason, level := "unknown", slog.LevelWarn
 	if err != nil {
 		reason = err.Error()
 	}
+	if errors.Is(err, errNoKubelet) {
+		level = slog.LevelInfo
+	}
+	var before string
 	e.change(func(s *Status) {
-		if s.Reason != reason {
-			level := slog.LevelWarn
-			if errors.Is(err, errNoKubelet) {
-				level = slog.LevelInfo
-			}
-			e.cfg.Log.Log(context.Background(), level, "not registered with kubelet", "resource", e.cfg.Resource, "reason", reason)
-		}
+		before = s.Reason
 		s.Registered, s.Reason = false, reason
 	})
+	if before != reason {
+		e.cfg.Log.Log(context.Background(), level, "not registered with kubelet", "resource", e.cfg.Resource, "reason", reason)
+	}
 }
 
 func (e *Endpoint) change(f func(*Status)) {

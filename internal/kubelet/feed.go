@@ -14,7 +14,6 @@ type feed struct {
 	mu      sync.Mutex
 	devices []Device
 	version int64                           // 0: nothing to announce yet
-	repeats int64                           // how often a list was to be sent again as it is
 	list    *pluginapi.ListAndWatchResponse // rendered on demand
 	changed chan struct{}                   // closed with the next version
 }
@@ -33,16 +32,6 @@ func (f *feed) set(devices []Device) bool {
 	return true
 }
 
-// repeat makes every stream send the present list once more.
-func (f *feed) repeat() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.version > 0 {
-		f.repeats++
-		f.next()
-	}
-}
-
 func (f *feed) next() {
 	f.version++
 	f.list = nil
@@ -52,8 +41,8 @@ func (f *feed) next() {
 
 // sent is what a stream has sent last.
 type sent struct {
-	version, repeats int64
-	devices          []Device
+	version int64
+	devices []Device
 }
 
 // after waits for a list that a stream has to send, seeing what it sent last. A stream
@@ -62,8 +51,8 @@ func (f *feed) after(ctx context.Context, last sent) (*pluginapi.ListAndWatchRes
 	for {
 		f.mu.Lock()
 		if f.version > last.version {
-			same := last.version > 0 && last.repeats == f.repeats && slices.Equal(last.devices, f.devices)
-			last = sent{version: f.version, repeats: f.repeats, devices: f.devices}
+			same := last.version > 0 && slices.Equal(last.devices, f.devices)
+			last = sent{version: f.version, devices: f.devices}
 			if !same {
 				if f.list == nil {
 					f.list = response(f.devices)

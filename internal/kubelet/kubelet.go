@@ -38,7 +38,8 @@ type Config struct {
 	// SocketPrefix begins the names of our sockets, for example "kata-gpu". What
 	// begins so and is a socket belongs to earlier lives of this program.
 	SocketPrefix string
-	// Allocate answers for the devices of one container. An error is a *Refusal.
+	// Allocate answers for the devices of one container. An error is a *Refusal, or the
+	// context's.
 	Allocate func(ctx context.Context, ids []string) ([]Grant, error)
 	// Prefer chooses size of the available devices. It cannot fail: kubelet rejects
 	// the pod when this hint is an error.

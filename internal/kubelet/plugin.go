@@ -96,7 +96,7 @@ func (p *plugin) Allocate(ctx context.Context, req *pluginapi.AllocateRequest) (
 	for _, c := range req.GetContainerRequests() {
 		grants, err := p.cfg.Allocate(ctx, c.GetDevicesIds())
 		if err != nil {
-			p.cfg.Log.Warn("refused an allocation", "resource", p.cfg.Resource, "reason", err.Error())
+			p.cfg.Log.Warn("refused an allocation", "resource", p.cfg.Resource, "device", c.GetDevicesIds(), "reason", err.Error())
 			return nil, err
 		}
 		resp.ContainerResponses = append(resp.ContainerResponses, container(grants))

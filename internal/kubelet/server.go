@@ -31,11 +31,7 @@ type server struct {
 }
 
 // serve opens the socket and begins to answer.
-func serve(cfg Config, feed *feed, noteSent func()) (*server, error) {
-	path, err := socketPath(cfg.Dir, cfg.SocketPrefix)
-	if err != nil {
-		return nil, err
-	}
+func serve(cfg Config, path string, feed *feed, noteSent func()) (*server, error) {
 	listener, err := unixsock.Listen(path, cfg.Log)
 	if err != nil {
 		return nil, err
@@ -115,10 +111,10 @@ func (s *server) prove(ctx context.Context) error {
 }
 
 // there says whether the socket is still in its place. kubelet removes all sockets
-// of the directory when it starts.
+// of the directory when it starts. What cannot be looked at is not gone.
 func (s *server) there() bool {
 	_, err := os.Lstat(s.path)
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // close ends the life: no connection, no handler and no socket is left.

@@ -138,6 +138,7 @@ func (s *stage) allocate(ctx context.Context) error {
 func (s *stage) unbind(ctx context.Context) error {
 	if len(s.free()) == 0 {
 		s.Kubelet.Remove(s.pod)
+		s.pod = nil
 		say("the pod ends, so that there is a free GPU to go on with")
 	}
 	free := s.free()
@@ -163,6 +164,9 @@ func (s *stage) unbind(ctx context.Context) error {
 
 // free are the GPUs that the pod does not hold.
 func (s *stage) free() []string {
+	if s.pod == nil {
+		return s.GPUs()
+	}
 	held := s.Kubelet.Allocated(s.pod, "c", harness.GPU)
 	return slices.DeleteFunc(s.GPUs(), func(id string) bool { return slices.Contains(held, id) })
 }
