@@ -209,7 +209,7 @@ func TestArguments(t *testing.T) {
 func TestNoSysfs(t *testing.T) {
 	n := newNode(t, platform(t, "cpu-only"))
 	prog := n.prog
-	prog.Roots.Sys = prog.Roots.Sys + "/absent"
+	prog.Roots.Sys += "/absent"
 	if err := New(prog, slog.New(slog.DiscardHandler)).Run(t.Context()); err == nil || !strings.Contains(err.Error(), prog.Roots.Sys) {
 		t.Errorf("got %v", err)
 	}

@@ -81,24 +81,20 @@ func (a *Agent) against(o *offer, d *declare.Device) string {
 	return ""
 }
 
-// prefer chooses devices that sit close together.
+// prefer chooses devices that sit close together. What is not ours is passed over: kubelet
+// makes up for it.
 func (a *Agent) prefer(o *offer, available, must []string, size int) []string {
 	a.mu.RLock()
-	defer a.mu.RUnlock()
+	devices := o.devices // replaced as a whole, never changed
+	a.mu.RUnlock()
 	free := make(map[string]bool, len(available))
 	for _, id := range available {
 		free[id] = true
 	}
-	units := make([]placement.Unit, 0, len(available))
-	for i := range o.devices {
-		if d := &o.devices[i]; free[d.ID] {
+	units := make([]placement.Unit, 0, min(len(devices), len(available)))
+	for i := range devices {
+		if d := &devices[i]; free[d.ID] {
 			units = append(units, placement.Unit{ID: d.ID, Path: place(d)})
-			delete(free, d.ID)
-		}
-	}
-	for _, id := range available {
-		if free[id] { // not ours; kubelet decides what becomes of it
-			units = append(units, placement.Unit{ID: id, Path: []string{"elsewhere", id}})
 		}
 	}
 	return placement.Choose(units, must, size)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,6 +100,8 @@ func (a *Agent) specFindings() []finding.Finding {
 		switch {
 		case f.Err != nil:
 			all = append(all, finding.New(finding.SpecRejected(), "", finding.Evidence{Path: f.Path, Value: f.Err.Error()}))
+		case f.Unexamined > 0:
+			all = append(all, finding.New(finding.SpecUnexamined(), "", finding.Evidence{Path: f.Path, Value: strconv.FormatInt(f.Unexamined, 10) + " bytes"}))
 		case f.TooNew():
 			all = append(all, finding.New(finding.SpecTooNew(), "", finding.Evidence{Path: f.Path, Value: "cdiVersion " + f.Version + ", above " + cdi.Ceiling}))
 		}

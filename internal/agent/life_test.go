@@ -258,3 +258,31 @@ func TestNoHealthDirectory(t *testing.T) {
 		t.Errorf("%d lines: %s", got, a.log)
 	}
 }
+
+// TestUnreadableAtStart: what cannot be read when the plugin starts is not gone: the specs
+// of the life before stay, and it is not ready.
+func TestUnreadableAtStart(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.start()
+	before := n.run(t)
+	n.awaitAll()
+	must(t, before.stop())
+	class := filepath.Join(n.roots.Sys, "class", "vfio-dev")
+	must(t, os.Rename(class, class+".aside"))
+	must(t, os.WriteFile(class, nil, 0o644)) // cannot be listed, and is not absent
+	n.forget()
+	a := n.run(t)
+	n.awaitLog(a, "HST034", "/sys/class/vfio-dev")
+	for _, r := range []string{gpu, nvswitch} {
+		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(r))); err != nil {
+			t.Errorf("the spec of the life before: %v", err)
+		}
+	}
+	if n.serving() || len(a.log.lines("msg=ready")) > 0 {
+		t.Errorf("ready: %s", a.log)
+	}
+	must(t, os.Remove(class))
+	must(t, os.Rename(class+".aside", class))
+	n.awaitAll()
+	n.awaitLog(a, "msg=ready")
+}

@@ -54,7 +54,9 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 			o.start(ctx)
 		}
 	}
-	a.sweep()
+	if !snapshot.Torn() && !snapshot.Partial() {
+		a.sweep() // what could not be read is not gone
+	}
 }
 
 // apply brings all offers up to date, and returns those that another agent has.
@@ -87,7 +89,8 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 func (a *Agent) sweep() {
 	for _, rule := range a.prog.Table {
 		file := cdi.NewFile(a.prog.Roots.CDI, rule.Resource)
-		if a.find(rule.Resource) != nil || a.swept[rule.Resource] && !file.Exists() {
+		o := a.find(rule.Resource)
+		if o != nil && (o.announced || len(o.trouble) > 0) || a.swept[rule.Resource] && !file.Exists() {
 			continue
 		}
 		found := file.Exists()

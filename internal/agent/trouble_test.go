@@ -202,6 +202,27 @@ func TestWaitingWithoutDevices(t *testing.T) {
 	n.awaitAll()
 }
 
+// TestWaiterTidiesUp: an agent that waited, and finds its holder dead and the devices gone,
+// removes the holder's spec.
+func TestWaiterTidiesUp(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	other, err := nodelock.Take(n.roots.CDI, gpu, "another agent")
+	must(t, err)
+	spec := filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))
+	must(t, os.WriteFile(spec, []byte("{}"), 0o644))
+	a := n.run(t)
+	n.awaitLog(a, "PLG018")
+	for _, id := range n.bound(0x0302) {
+		must(t, n.Unbind(address(t, id)))
+	}
+	n.awaitLog(a, "msg=ready")
+	must(t, other.Release())
+	must(t, a.agent.refresh(t.Context()))
+	if _, err := os.Stat(spec); !os.IsNotExist(err) {
+		t.Errorf("the spec is still there: %v", err)
+	}
+}
+
 // TestPipeForSpec: a named pipe where a spec should be is reported, not waited on.
 func TestPipeForSpec(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))

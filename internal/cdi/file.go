@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
 // mode lets container runtimes read the spec that do not run as root.
@@ -67,7 +69,7 @@ func (f *File) Sync(devices []Device) (changed bool, err error) {
 		err = f.write()
 	}
 	if err != nil {
-		return false, err
+		return false, errors.Join(err, f.disown())
 	}
 	// Read back what is there now: somebody may have been quicker.
 	_, err = f.compare()
@@ -137,6 +139,23 @@ func cause(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// disown removes a file that could not be replaced, if it is not true any more: to name no
+// device is better than to name another one. It takes no room on the file system.
+func (f *File) disown() error {
+	spec, err := cdi.ReadSpec(f.Path(), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	untrue := func(d specs.Device) bool {
+		nodes := d.ContainerEdits.DeviceNodes
+		return len(nodes) != 1 || !slices.Contains(f.devices, Device{Name: d.Name, Node: nodes[0].Path})
+	}
+	if err == nil && !slices.ContainsFunc(spec.Devices, untrue) {
+		return nil
+	}
+	return f.remove()
 }
 
 func (f *File) remove() error {

@@ -274,7 +274,15 @@ func TestNeighbours(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "g.json"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	write("h.json", strings.Repeat(" ", 300<<10)) // too large to be worth the memory
 	found := read()
+	if h := found["h.json"]; h.Err != nil || h.Unexamined != 300<<10 || h.TooNew() {
+		t.Errorf("h: %+v", h)
+	}
+	delete(found, "h.json")
+	if err := os.Remove(filepath.Join(dir, "h.json")); err != nil {
+		t.Fatal(err)
+	}
 	if len(found) != 4 {
 		t.Fatalf("found %v", found)
 	}

@@ -30,6 +30,8 @@ type Foreign struct {
 	// Err says why the file cannot be parsed. Consumers differ in what they make of
 	// it: Kata's shims refuse every CDI device on the node.
 	Err error
+	// Unexamined is the size of a file that was not read because of it, 0 for others.
+	Unexamined int64
 	// Version is the declared CDI version, Kind the kind, Names the devices.
 	Version, Kind string
 	Names         []string
@@ -38,7 +40,7 @@ type Foreign struct {
 // TooNew says whether Kata's Go shim refuses the file, and with it every CDI device,
 // because it was written for a later version than the shim's library knows (0.6.0).
 func (f *Foreign) TooNew() bool {
-	return f.Err == nil && !slices.Contains([]string{"0.3.0", "0.4.0", "0.5.0", "0.6.0"}, f.Version)
+	return f.Err == nil && f.Unexamined == 0 && !slices.Contains([]string{"0.3.0", "0.4.0", "0.5.0", "0.6.0"}, f.Version)
 }
 
 // NewNeighbours watches a directory's foreign specs.
@@ -81,8 +83,10 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 	return all, nil
 }
 
-// maxSpec is far more than any spec has. Larger files are not read.
-const maxSpec = 16 << 20
+// maxSpec is more than the specs of whole GPU nodes have. Larger files are not read: the
+// library's parser takes some forty times a file's size in memory, and a second for each
+// few hundred kilobytes, in which the loop does nothing else.
+const maxSpec = 256 << 10
 
 func read(path string, p print) Foreign {
 	f := Foreign{Path: path}
@@ -92,7 +96,7 @@ func read(path string, p print) Foreign {
 		f.Err = errors.New("it is no regular file")
 		return f
 	case p.size > maxSpec:
-		f.Err = fmt.Errorf("it has %d bytes", p.size)
+		f.Unexamined = p.size
 		return f
 	}
 	spec, err := cdi.ReadSpec(path, 0)

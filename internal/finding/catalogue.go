@@ -121,7 +121,7 @@ func StaleMount() Kind {
 
 // Unlisted: a directory of the host cannot be read.
 func Unlisted() Kind {
-	return kind("HST034", Error, "a directory of the host could not be listed", "look at the error; the last known state is kept")
+	return blocking(kind("HST034", Error, "a directory of the host could not be listed", "look at the error; the last known state is kept"))
 }
 
 // ChangedClass: another device sits in the slot.
@@ -141,6 +141,12 @@ func SpecRejected() Kind {
 func SpecTooNew() Kind {
 	return kind("CDI005", Warning, "a CDI spec of another owner declares a version that Kata's Go shim refuses",
 		"have its owner write cdiVersion 0.6.0 or lower: the shim refuses every CDI device while the file is there")
+}
+
+// SpecUnexamined: to parse YAML takes hundreds of times its size in memory.
+func SpecUnexamined() Kind {
+	return kind("CDI015", Note, "a CDI spec of another owner is too large to be examined",
+		"nothing, if consumers accept it; what is wrong with it would not be noticed here")
 }
 
 // SpecConflict: a name that is defined twice is not defined at all.
@@ -170,13 +176,13 @@ func HeldElsewhere() Kind {
 // NotRegistered: kubelet does not know the resource (yet).
 func NotRegistered() Kind {
 	return blocking(kind("PLG003", Warning, "the resource is not registered with kubelet",
-		"look whether kubelet runs; registration is tried until it succeeds"))
+		"look whether kubelet runs; registration is tried until it succeeds; if the device plugin directory was removed and made again, restart the pod, which still holds the old one"))
 }
 
 // Catalogue lists every kind, by ID.
 func Catalogue() []Kind {
 	return []Kind{
-		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(),
+		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(), SpecUnexamined(),
 		NoIOMMUGroup(), NotViable(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
 		NotRegistered(), Contested(), HeldElsewhere(),

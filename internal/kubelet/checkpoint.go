@@ -3,6 +3,7 @@ package kubelet
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func (c *Checkpoint) Read() error {
 	if err != nil {
 		return fmt.Errorf("read kubelet's checkpoint: %w", err)
 	}
-	data, err := os.ReadFile(c.path)
+	data, err := readAtMost(c.path, maxCheckpoint)
 	if err != nil {
 		return fmt.Errorf("read kubelet's checkpoint: %w", err)
 	}
@@ -55,6 +56,23 @@ func (c *Checkpoint) Read() error {
 	}
 	c.registered, c.read = registered, id
 	return nil
+}
+
+// maxCheckpoint is what a node with the most pods and devices stays far below.
+const maxCheckpoint = 8 << 20
+
+// readAtMost reads a file that is not larger than it may be.
+func readAtMost(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return data, err
 }
 
 // parseCheckpoint reads the JSON of kubelet's package devicemanager/checkpoint. The

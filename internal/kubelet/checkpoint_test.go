@@ -1,12 +1,15 @@
 package kubelet
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestCheckpoint(t *testing.T) {
@@ -54,6 +57,32 @@ func TestCheckpoint(t *testing.T) {
 		if _, known := c.Healthy("nvidia.com/gpu"); known {
 			t.Error("known from a broken file")
 		}
+	}
+}
+
+// TestNoCheckpoint: what is no file, or far too large, is not waited for or loaded.
+func TestNoCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, CheckpointName)
+	c := NewCheckpoint(dir)
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Read(); err != nil {
+		t.Errorf("a pipe: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(f.Truncate(maxCheckpoint+1), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Read(); err == nil {
+		t.Error("a file of more than 8 MiB is no error")
 	}
 }
 

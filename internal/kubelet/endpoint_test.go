@@ -151,6 +151,37 @@ func TestRegisterRefused(t *testing.T) {
 	}
 }
 
+// TestHangUp: a kubelet that accepts us and hangs up is asked at a slowing pace.
+func TestHangUp(t *testing.T) {
+	e := newEndpoint(t, func() {})
+	times := make(chan time.Time, 100)
+	listen(t, e.dir, func(_ context.Context, req *pluginapi.RegisterRequest) error {
+		times <- time.Now()
+		conn, err := dial(filepath.Join(e.dir, req.Endpoint))
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			stream, err := pluginapi.NewDevicePluginClient(conn).ListAndWatch(context.Background(), &pluginapi.Empty{})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			_ = err // it hangs up, whatever it got
+		}()
+		return nil
+	})
+	e.run(t)
+	first := <-times
+	for range 4 {
+		<-times
+	}
+	// The waits are 50, 100, 200 and 400 ms.
+	if took := time.Since(first); took < 700*time.Millisecond {
+		t.Errorf("five registrations in %v", took)
+	}
+}
+
 // TestSlowKubelet: kubelet may take its time to open the stream.
 func TestSlowKubelet(t *testing.T) {
 	registered := make(chan struct{}, 100)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -45,36 +46,51 @@ func (w *Watcher) Close() error { return w.notify.Close() }
 // replaced is watched anew: the kernel ends a watch when its directory is removed, but
 // says nothing when somebody still holds that directory, for example by a bind mount.
 func (w *Watcher) Arm() error {
+	for {
+		want, err := w.wanted()
+		errs := []error{err}
+		alive := w.notify.WatchList() // without those that the kernel has ended
+		for path := range w.armed {
+			if _, ok := want[path]; !ok || !slices.Contains(alive, path) {
+				w.disarm(path)
+			}
+		}
+		added := false
+		for path, id := range want {
+			if w.armed[path] == id {
+				continue
+			}
+			w.disarm(path)
+			switch err := w.notify.Add(path); {
+			case errors.Is(err, fs.ErrNotExist): // it left just now; look again
+				added = true
+			case err != nil:
+				errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
+			default:
+				w.armed[path], added = id, true
+			}
+		}
+		// What was made between the look for it and the watch of its parent has made no
+		// event. So it is looked for once more, until there is nothing new to watch.
+		if err := errors.Join(errs...); err != nil || !added {
+			return err
+		}
+	}
+}
+
+// wanted are the directories to watch, for all that are there or not.
+func (w *Watcher) wanted() (map[string]identity, error) {
 	want := make(map[string]identity, len(w.dirs))
+	var errs []error
 	for _, dir := range w.dirs {
 		path, id, err := nearest(dir)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		want[path] = id
 	}
-	var errs []error
-	for path := range w.armed {
-		if _, ok := want[path]; !ok {
-			w.disarm(path)
-		}
-	}
-	for path, id := range want {
-		if w.armed[path] == id {
-			continue
-		}
-		w.disarm(path)
-		err := w.notify.Add(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it left just now; its parent tells when it is back
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("watch %s: %w", path, err))
-			continue
-		}
-		w.armed[path] = id
-	}
-	return errors.Join(errs...)
+	return want, errors.Join(errs...)
 }
 
 func (w *Watcher) disarm(path string) {
