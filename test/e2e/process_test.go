@@ -36,7 +36,7 @@ func TestConfined(t *testing.T) {
 			continue // a kernel without that protocol
 		}
 		for line := range strings.Lines(string(data)) {
-			for _, field := range strings.FieldsSeq(line) {
+			for field := range strings.FieldsSeq(line) {
 				if inodes[field] {
 					t.Errorf("a socket of %s: %s", table, line)
 				}
