@@ -152,6 +152,23 @@ func TestRivals(t *testing.T) {
 	look(false, false)
 	socket("b.sock") // another one of the same name
 	look(false, false)
+	// A socket has a name before anybody listens on it.
+	early, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		err = unix.Bind(early, &unix.SockaddrUnix{Name: filepath.Join(dir, "c.sock")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	look(false, false)
+	if err := unix.Listen(early, 1); err != nil {
+		t.Fatal(err)
+	}
+	look(false, false)
+	if err := unix.Close(early); err != nil {
+		t.Fatal(err)
+	}
+	look(true, true)
 	if err := NewRivals(filepath.Join(dir, "absent"), nil).Look(true, now); err == nil {
 		t.Error("no error without a directory")
 	}

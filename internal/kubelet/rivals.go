@@ -37,8 +37,8 @@ func NewRivals(dir string, prefixes []string) *Rivals {
 	return &Rivals{dir: dir, ours: ours, seen: map[string]rival{}}
 }
 
-// Look finds out which plugins have come and gone. A socket is connected to when it is
-// first seen, and again on every look if closely is set; nothing is said on it.
+// Look finds out which plugins have come and gone. A socket is connected to until it is
+// found alive, and again on every look if closely is set; nothing is said on it.
 func (r *Rivals) Look(closely bool, now time.Time) error {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -56,7 +56,8 @@ func (r *Rivals) Look(closely bool, now time.Time) error {
 		}
 		was, known := r.seen[e.Name()]
 		is := rival{id: id, alive: was.alive}
-		if !known || was.id != id || closely {
+		// One that was found dead may only not have listened yet.
+		if !known || was.id != id || closely || !was.alive {
 			is.alive = reachable(path) == nil
 		}
 		next[e.Name()] = is
