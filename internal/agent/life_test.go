@@ -113,7 +113,9 @@ func TestQuiet(t *testing.T) {
 	looks := make(chan struct{}, 1000)
 	a := n.run(t, func(a *Agent) { a.times.resync = time.Millisecond })
 	n.awaitAll()
-	n.awaitLog(a, "msg=ready")
+	n.await("the last line of the start", func() bool {
+		return len(a.log.lines("msg=ready")) == 1 && len(a.log.lines(`msg="registered with kubelet"`)) == 2
+	})
 	state := func() string {
 		var b strings.Builder
 		for _, dir := range []string{n.roots.CDI, n.roots.DevicePlugins, n.roots.Run} {
