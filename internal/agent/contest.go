@@ -18,6 +18,10 @@ import (
 type contest struct {
 	since    time.Time // when kubelet's list was first another one
 	standing bool
+	began    time.Time // since when it stands
+	foreign  bool      // kubelet believed devices that nobody announced here
+	life     int       // our registration in which it began
+	ours     []string  // both lists, when theirs was last another one
 	theirs   []string
 	renewed  time.Time // the departure that the last registration answered
 }
@@ -34,8 +38,9 @@ func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Riv
 	status := o.endpoint.Status()
 	ours := o.endpoint.Healthy()
 	theirs, known := check.Healthy(o.resource)
+	agree := known && slices.Equal(ours, theirs)
 	switch {
-	case !o.running() || known && slices.Equal(ours, theirs):
+	case !o.running() || agree && !c.hidden(status):
 		*c = contest{renewed: c.renewed}
 		return verdict{}
 	case !status.Registered || !known: // nothing can be said now; what was said stands
@@ -43,15 +48,19 @@ func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Riv
 		if !c.standing {
 			return verdict{}
 		}
-		return verdict{found: []finding.Finding{c.finding(o.resource, ours)}, again: t.differ}
+		return c.verdict(o.resource, rivals, t)
+	case agree:
+		return c.verdict(o.resource, rivals, t)
 	}
 	if c.since.IsZero() {
 		c.since = now
 	}
-	c.theirs = theirs
+	if c.ours == nil || !slices.Equal(theirs, c.theirs) { // a change of ours alone is no news of it
+		c.ours, c.theirs = ours, theirs
+	}
 	grace := t.differ
 	if slices.ContainsFunc(theirs, func(id string) bool { return !o.knows(id) }) {
-		grace = t.foreign // nobody but another plugin can have said that
+		grace, c.foreign = t.foreign, true // nobody but another plugin can have said that
 	}
 	from := c.since
 	if status.Sent.After(from) {
@@ -60,17 +69,31 @@ func (c *contest) judge(o *offer, check *kubelet.Checkpoint, rivals *kubelet.Riv
 	if wait := from.Add(grace).Sub(now); wait > 0 && !c.standing {
 		return verdict{again: wait}
 	}
-	c.standing = true
-	v := verdict{found: []finding.Finding{c.finding(o.resource, ours)}, again: t.differ}
-	if left := rivals.Left(); left.After(c.renewed) && !left.Before(c.since.Add(-t.differ)) {
+	if !c.standing {
+		c.standing, c.began, c.life = true, c.since, status.Life
+	}
+	return c.verdict(o.resource, rivals, t)
+}
+
+// hidden says whether kubelet's agreement may be an illusion: when our list changes,
+// kubelet takes it, but goes on to ask the plugin that registered last, which is the
+// other one, until we register anew.
+func (c *contest) hidden(s kubelet.Status) bool {
+	return c.standing && c.foreign && c.life == s.Life
+}
+
+// verdict is that of a standing contest.
+func (c *contest) verdict(resource string, rivals *kubelet.Rivals, t times) verdict {
+	v := verdict{found: []finding.Finding{c.finding(resource)}, again: t.differ}
+	if left := rivals.Left(); left.After(c.renewed) && left.After(c.began.Add(-t.differ)) {
 		c.renewed, v.renew = left, true
 	}
 	return v
 }
 
-func (c *contest) finding(resource string, ours []string) finding.Finding {
+func (c *contest) finding(resource string) finding.Finding {
 	return finding.New(finding.Contested(), "",
-		finding.Evidence{Path: "ours", Value: list(ours)},
+		finding.Evidence{Path: "ours", Value: list(c.ours)},
 		finding.Evidence{Path: "kubelet's", Value: list(c.theirs)}).For(resource)
 }
 

@@ -79,6 +79,36 @@ func TestContested(t *testing.T) {
 	}
 }
 
+// TestContestedChange: that kubelet takes our changed list is no sign that the other plugin
+// has gone: kubelet goes on to ask it for devices.
+func TestContestedChange(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	n.start()
+	a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
+	n.awaitAll()
+	n.checkpoint(map[string][]string{gpu: n.bound(0x0302)})
+	n.awaitLog(a, "msg=ready")
+	rival, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(n.roots.DevicePlugins, "nvidia-gpu.sock"), Net: "unix"})
+	must(t, err)
+	t.Cleanup(func() { rival.Close() })
+	go accept(rival)
+	n.checkpoint(map[string][]string{gpu: {"GPU-1"}})
+	n.awaitLog(a, `msg="not ready"`, "PLG007")
+	must(t, n.Unbind(address(t, n.bound(0x0302)[0])))
+	n.await("the change", func() bool { return len(n.healthy(gpu)) == 3 })
+	n.checkpoint(map[string][]string{gpu: n.bound(0x0302)})
+	for range 10 {
+		must(t, a.agent.refresh(t.Context()))
+	}
+	if n.serving() || len(a.log.lines("no longer found", "PLG007")) > 0 {
+		t.Errorf("the contest is over, and the other plugin is there: %s", a.log)
+	}
+	must(t, rival.Close())
+	n.awaitLog(a, "registering once more", gpu)
+	n.awaitLog(a, "no longer found", "PLG007")
+	n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+}
+
 func accept(l net.Listener) {
 	for {
 		c, err := l.Accept()

@@ -44,6 +44,8 @@ type Status struct {
 	Registered bool
 	// Sent is when the last list was sent in this registration.
 	Sent time.Time
+	// Life counts the registrations.
+	Life int
 	// Reason says why it is not registered.
 	Reason string
 }
@@ -180,6 +182,7 @@ func (e *Endpoint) life(ctx context.Context, id identity) (err error) {
 	case <-alive.Done():
 		return context.Cause(alive)
 	}
+	e.change(func(s *Status) { s.Life++ })
 	e.cfg.Log.Info("registered with kubelet", "resource", e.cfg.Resource, "socket", srv.path)
 	select {
 	case <-srv.plugin.ended:
@@ -224,7 +227,7 @@ func nameless(err error, path, prefix string) error {
 }
 
 func (e *Endpoint) noteSent() {
-	e.change(func(s *Status) { *s = Status{Registered: true, Sent: time.Now()} })
+	e.change(func(s *Status) { *s = Status{Registered: true, Sent: time.Now(), Life: s.Life} })
 }
 
 func (e *Endpoint) unregistered() {
