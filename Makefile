@@ -64,6 +64,12 @@ test-kubelet: ## Run the tests against kubelet's own device manager
 	go -C test vet ./...
 	go -C test test ./...
 
+.PHONY: e2e-node
+e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybox-static, iproute2)
+	go -C test vet -tags=node ./peer/... ./node
+	go -C test test -tags=node -count=1 -v -timeout=10m ./peer
+	go -C test test -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
+
 .PHONY: test-tools
 test-tools: ## Run the tests of the image and manifest tools
 	go -C tools vet ./...

@@ -1,0 +1,183 @@
+//go:build node
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kata-device-plugin/internal/pci"
+
+	"kata-device-plugin/test/peer"
+)
+
+// gpu is the resource that most tests are about.
+const (
+	gpu      = "nvidia.com/gpu"
+	nvswitch = "nvidia.com/nvswitch"
+)
+
+// programs are what the nodes run, made once for all tests.
+var programs *peer.Programs
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	defer cancel()
+	programs, err = peer.Build(ctx, os.Stderr)
+	var missing *peer.MissingError
+	switch {
+	case errors.As(err, &missing) && os.Getenv("CI") == "":
+		fmt.Println("SKIPPED: no test with a real kubelet was run:", err)
+		return 0, nil
+	case err != nil:
+		return 1, err
+	}
+	code = m.Run()
+	return code, programs.Close()
+}
+
+// node is a node of a test.
+type node struct {
+	*peer.Node
+	t   *testing.T
+	ctx context.Context
+}
+
+// newNode starts a node without a plugin.
+func newNode(t *testing.T, o peer.Options) *node {
+	t.Helper()
+	t.Parallel()
+	o.Programs = programs
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return &node{Node: peer.StartNode(t, o), t: t, ctx: ctx}
+}
+
+// ready starts a node and its plugin, and waits until all devices can be had.
+func ready(t *testing.T, o peer.Options) *node {
+	t.Helper()
+	n := newNode(t, o)
+	n.must(n.Plugin().Start(n.ctx))
+	n.settled()
+	return n
+}
+
+// settled waits until kubelet has every bound device, and the plugin says it is ready.
+func (n *node) settled() {
+	n.t.Helper()
+	n.must(n.AwaitAllocatable(n.ctx, gpu, n.bound(0x0300, 0x0302)))
+	n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.bound(0x0680)))
+	n.must(n.Plugin().AwaitReady(n.ctx, true))
+	n.must(n.Plugin().Alive(n.ctx))
+}
+
+func (n *node) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// bound are the NVIDIA functions of some classes that have a cdev, sorted.
+func (n *node) bound(classes ...uint16) []string {
+	var ids []string
+	for _, f := range n.Machine.Functions() {
+		_, ok := n.Machine.Cdev(f.Address())
+		if ok && f.Vendor == 0x10de && slices.Contains(classes, f.Class.Sub()) {
+			ids = append(ids, f.Address().String())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (n *node) gpus() []string { return n.bound(0x0300, 0x0302) }
+
+func (n *node) address(id string) pci.Address {
+	n.t.Helper()
+	a, err := pci.ParseAddress(id)
+	n.must(err)
+	return a
+}
+
+// nodeOf is the present device node of a device: its path and its number.
+func (n *node) nodeOf(id string) (path, number string) {
+	n.t.Helper()
+	cdev, ok := n.Machine.Cdev(n.address(id))
+	if !ok {
+		n.t.Fatalf("%s has no device node", id)
+	}
+	major, minor := n.Machine.DevNumber(cdev)
+	return fmt.Sprintf("/dev/vfio/devices/vfio%d", cdev), fmt.Sprintf("%d:%d", major, minor)
+}
+
+// run starts a pod that asks for GPUs, and waits until its container runs with just the
+// nodes of the devices that PodResources names. It returns their IDs.
+func (n *node) run(name string, count int64) []string {
+	n.t.Helper()
+	n.must(n.StaticPod(peer.NewPod(name, gpu, count)))
+	return n.running(name, int(count))
+}
+
+func (n *node) running(name string, count int) []string {
+	n.t.Helper()
+	_, seen, err := n.AwaitRunning(n.ctx, name)
+	n.must(err)
+	held, err := n.Held(n.ctx, name, gpu)
+	n.must(err)
+	if len(held) != count {
+		n.t.Fatalf("pod %s holds %v, want %d devices", name, held, count)
+	}
+	want := map[string]string{}
+	for _, id := range held {
+		path, number := n.nodeOf(id)
+		want[path] = number
+	}
+	if !maps.Equal(seen, want) {
+		n.t.Fatalf("the container of pod %s sees %v, want %v for %v", name, seen, want, held)
+	}
+	return held
+}
+
+// holds complains if a pod does not hold just these devices, or has been restarted. A
+// kubelet that has just started takes a moment to find its pods again.
+func (n *node) holds(name string, want []string) {
+	n.t.Helper()
+	pod, _, err := n.AwaitRunning(n.ctx, name)
+	n.must(err)
+	var held []string
+	n.must(peer.Await(n.ctx, "kubelet to know pod "+name, func(ctx context.Context) (err error) {
+		held, err = n.Held(ctx, name, gpu)
+		return err
+	}))
+	if !slices.Equal(held, want) {
+		n.t.Errorf("pod %s holds %v, had %v", name, held, want)
+	}
+	if c := peer.Container(pod); c.State.Running == nil || c.RestartCount > 0 {
+		n.t.Errorf("the container of pod %s did not go on: %+v", name, c)
+	}
+}
+
+// apart complains if a device is in both lists.
+func (n *node) apart(a, b []string) {
+	n.t.Helper()
+	for _, id := range a {
+		if slices.Contains(b, id) {
+			n.t.Errorf("%s was handed out twice: %v, %v", id, a, b)
+		}
+	}
+}
