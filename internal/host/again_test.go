@@ -39,11 +39,11 @@ func TestAgain(t *testing.T) {
 	s = r.src.Look(nil)
 
 	// A read error is said, and what was known is kept.
-	must(t, r.BreakAttribute(a, "sriov_numvfs"))
+	must(t, r.BreakAttribute(a, "virtfn0"))
 	if f := again(true); f.Err == nil || !f.Known || f.NumVFs != 2 {
 		t.Errorf("%+v", f)
 	}
-	must(t, r.RestoreAttribute(a, "sriov_numvfs"), r.SetVFs(a, 0, ""))
+	must(t, r.RestoreAttribute(a, "virtfn0"), r.SetVFs(a, 0, ""))
 	s = r.src.Look(nil)
 
 	// Another file in place of the node, and none.

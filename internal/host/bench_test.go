@@ -107,10 +107,10 @@ func newRawScan(b *testing.B, n *sim.Node, roots host.Roots) *rawScan {
 		r.lstat(b, filepath.Join(roots.VFIODevices(), name))
 		r.link(b, filepath.Join(roots.Sys, "class/vfio-dev", name))
 		for _, attribute := range []string{"vendor", "device", "class", "revision", "subsystem_vendor", "subsystem_device",
-			"numa_node", "sriov_numvfs", "vfio-dev/" + name + "/dev"} {
+			"numa_node", "vfio-dev/" + name + "/dev"} {
 			r.read(b, dir+"/"+attribute)
 		}
-		for _, link := range []string{"driver", "physfn", "iommu_group"} {
+		for _, link := range []string{"driver", "physfn", "iommu_group", "virtfn0"} {
 			r.link(b, dir+"/"+link)
 		}
 		group, err := os.Readlink(dir + "/iommu_group")
@@ -143,7 +143,7 @@ func (r *rawScan) read(b *testing.B, path string) {
 	r.calls = append(r.calls, func() {
 		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), p, unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 		if errno != 0 {
-			return // sriov_numvfs of a function without SR-IOV
+			return
 		}
 		_, _, _ = unix.Syscall(unix.SYS_READ, fd, buf, 4096)
 		_, _, _ = unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)

@@ -43,7 +43,7 @@ func TestBroken(t *testing.T) {
 	}{
 		{gpuA, "vendor", []string{gpuA}}, {gpuA, "device", []string{gpuA}}, {gpuA, "class", []string{gpuA}},
 		{gpuA, "revision", []string{gpuA}}, {gpuA, "subsystem_vendor", []string{gpuA}}, {gpuA, "subsystem_device", []string{gpuA}},
-		{gpuA, "numa_node", []string{gpuA}}, {gpuA, "sriov_numvfs", []string{gpuA}}, {gpuA, "driver", []string{gpuA}},
+		{gpuA, "numa_node", []string{gpuA}}, {gpuA, "virtfn0", []string{gpuA}}, {gpuA, "sriov_numvfs", nil}, {gpuA, "driver", []string{gpuA}},
 		{gpuA, "iommu_group", []string{gpuA}}, {gpuA, cdev, []string{gpuA}},
 		{vf, "physfn", []string{vf}}, {vf, "class", []string{vf}},
 		{gpuB, "vendor", []string{gpuB}}, {gpuB, "class", []string{gpuB}}, {gpuB, "numa_node", []string{gpuB}},
@@ -267,7 +267,7 @@ func TestGarbled(t *testing.T) {
 	r := newRig(t, gpu(gpuA, "7", "vfio-pci"))
 	before := r.src.Look(nil)
 	for name, text := range map[string]string{
-		"vendor": "10de\n", "class": "0x30200\n", "revision": "", "numa_node": "none\n", "sriov_numvfs": "-1\n", "vfio-dev/vfio0/dev": "511\n",
+		"vendor": "10de\n", "class": "0x30200\n", "revision": "", "numa_node": "none\n", "vfio-dev/vfio0/dev": "511\n",
 	} {
 		r := newRig(t, gpu(gpuA, "7", "vfio-pci"))
 		must(t, r.SetAttribute(addr(t, gpuA), name, text))

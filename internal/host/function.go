@@ -107,7 +107,7 @@ func (r *reader) identity(f, old *Function) {
 
 func (r *reader) facts(f, old *Function, link *classLink) {
 	f.NUMA = optional(r, "numa_node", parseNode, old.NUMA, NoNode)
-	f.NumVFs = optional(r, "sriov_numvfs", parseCount, old.NumVFs, 0)
+	f.NumVFs = r.vfs(old.NumVFs)
 	f.Driver, r.bound = r.link("driver", old.Driver)
 	physfn, present := r.link("physfn", "")
 	f.PhysFn = old.PhysFn
@@ -176,6 +176,24 @@ func (r *reader) fail(name string, err error) {
 	r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
 }
 
+// vfs counts the VFs of a PF by its links to them. The file sriov_numvfs says the same, but
+// to read it takes the function's device lock (drivers/pci/iov.c, sriov_numvfs_show), and
+// an unbind holds that for as long as a VM keeps the device open: the reader would hang
+// with it, and could not even be killed.
+func (r *reader) vfs(old int) int {
+	for n := 0; ; n++ {
+		name := "virtfn" + strconv.Itoa(n)
+		_, err := fs.ReadLink(r.sys, r.dir+"/"+name)
+		if gone(err) {
+			return n
+		}
+		if err != nil {
+			r.fail(name, err)
+			return old
+		}
+	}
+}
+
 // parseNode reads numa_node. Every negative number means unknown.
 func parseNode(s string) (Node, error) {
 	text := strings.TrimSuffix(s, "\n")
@@ -184,13 +202,4 @@ func parseNode(s string) (Node, error) {
 		return NoNode, fmt.Errorf("%q is not a NUMA node", s)
 	}
 	return max(Node(n), NoNode), nil
-}
-
-func parseCount(s string) (int, error) {
-	text := strings.TrimSuffix(s, "\n")
-	n, err := strconv.ParseUint(text, 10, 31)
-	if err != nil || strconv.FormatUint(n, 10) != text {
-		return 0, fmt.Errorf("%q is not a count", s)
-	}
-	return int(n), nil
 }

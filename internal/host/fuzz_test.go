@@ -24,18 +24,6 @@ func FuzzParseNode(f *testing.F) {
 	})
 }
 
-func FuzzParseCount(f *testing.F) {
-	for _, s := range []string{"0\n", "48\n", "7", "-1\n", "+1\n", "007\n", "", "\n", "2147483648\n"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		n, err := parseCount(s)
-		if n < 0 || err != nil && n != 0 || err == nil && strconv.Itoa(n) != strings.TrimSuffix(s, "\n") {
-			t.Errorf("%q is %d, %v", s, n, err)
-		}
-	})
-}
-
 func FuzzCdevName(f *testing.F) {
 	for _, s := range []string{
 		"vfio0", "vfio10", "noiommu-vfio3", "vfio", "vfio05", "vfio+5", "vfiox", "noiommu-vfio", "noiommu-noiommu-vfio1",

@@ -102,7 +102,7 @@ type Function struct {
 
 	// PhysFn is the PF of a VF (link physfn), nil for everything else.
 	PhysFn *pci.Address
-	// NumVFs is the number of VFs that a PF has enabled (sysfs: sriov_numvfs).
+	// NumVFs is the number of VFs that a PF has enabled (sysfs: links virtfnN).
 	NumVFs int
 
 	// Cdev is the function's VFIO character device, nil when it has none.

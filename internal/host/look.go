@@ -73,7 +73,7 @@ func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 // one that made the node, and its identity and place last longer than that.
 func (l *look) refresh(f Function, link *classLink) Function {
 	r := &reader{sys: l.src.Sys, dir: link.dir}
-	f.NumVFs = optional(r, "sriov_numvfs", parseCount, f.NumVFs, 0)
+	f.NumVFs = r.vfs(f.NumVFs)
 	if _, r.bound = r.link("driver", f.Driver); !r.bound {
 		f.Cdev = &Cdev{Name: f.Cdev.Name, Major: f.Cdev.Major, Minor: f.Cdev.Minor}
 		f.Cdev.examine(l.nodes, false, "")

@@ -330,7 +330,7 @@ func (m *model) breakOne(a pci.Address) error {
 	if m.rand.IntN(2) == 0 {
 		return unix.EINVAL // be whole most of the time
 	}
-	name := one(m, []string{"vendor", "class", "revision", "numa_node", "driver", "physfn", "sriov_numvfs", "iommu_group"})
+	name := one(m, []string{"vendor", "class", "revision", "numa_node", "driver", "physfn", "virtfn0", "iommu_group"})
 	if number, ok := m.Cdev(a); ok && m.rand.IntN(4) == 0 {
 		name = fmt.Sprintf("vfio-dev/vfio%d/dev", number)
 	}
