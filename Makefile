@@ -25,7 +25,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=$(TAGS)
 LDFLAGS  := -s -w -buildid=
 
 # Every directory with a go.mod of its own, so that one more needs no line here.
-MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod tools/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod test/kernel/go.mod tools/go.mod))
 MODULES := $(subst go.mod,.,$(MODULES))
 
 .PHONY: help
@@ -69,6 +69,15 @@ e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybo
 	go -C test vet -tags=node ./peer/... ./node
 	go -C test test -tags=node -count=1 -v -timeout=10m ./peer
 	go -C test test -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
+
+.PHONY: kernel
+kernel: ## Fetch and build the kernel of e2e-kernel into the user's cache
+	go -C test/kernel run ./prepare
+
+.PHONY: e2e-kernel
+e2e-kernel: ## Run the plugin on a real Linux kernel under QEMU, and compare the simulator with it
+	go -C test/kernel vet ./...
+	go -C test/kernel test -v -count=1 -timeout=60m .
 
 .PHONY: test-tools
 test-tools: ## Run the tests of the image and manifest tools
@@ -118,7 +127,7 @@ vuln: ## Look the linked code up in the Go vulnerability database
 
 .PHONY: tidy
 tidy: ## Check that the go.mod files list what is used and nothing else
-	@for module in . test/consumers tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
+	@for module in . test/consumers test/kernel tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
 
 # ---- what is shipped
 

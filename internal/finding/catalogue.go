@@ -26,10 +26,11 @@ func blocking(k Kind) Kind { k.Blocks = true; return k }
 
 // Why a function is not declared, or is declared and not healthy (family HST).
 
-// NoIOMMUGroup: the function cannot be isolated.
+// NoIOMMUGroup: the function cannot be isolated. A new VF is there for a moment before
+// its group is.
 func NoIOMMUGroup() Kind {
-	return kind("HST001", Error, "the function is in no IOMMU group",
-		"switch the IOMMU on in the firmware and on the kernel command line (intel_iommu=on, amd_iommu=on, or arm-smmu)")
+	return passing(kind("HST001", Error, "the function is in no IOMMU group",
+		"switch the IOMMU on in the firmware and on the kernel command line (intel_iommu=on, amd_iommu=on, or arm-smmu)"))
 }
 
 // NotViable: another function of the group is in the kernel's hands.

@@ -1,0 +1,112 @@
+package kernel
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kata-device-plugin/test/kernel/wire"
+)
+
+// logsVariable names a directory in which logs are kept, also of machines that pass.
+const logsVariable = "KERNEL_LOGS"
+
+// TestKernel runs every scenario on every machine. It takes root only where packages are missing.
+func TestKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts virtual machines, and builds a kernel when there is none in the cache")
+	}
+	begun := time.Now()
+	lab, err := Prepare(t.Context(), t.TempDir(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("ready after %s: kernel %s, QEMU %s and %s", time.Since(begun).Round(time.Second), lab.Release, lab.Small.Version, lab.SRIOV.Version)
+	for _, m := range Machines() {
+		t.Run(m.Name, func(t *testing.T) { runMachine(t, lab, m) })
+	}
+}
+
+func runMachine(t *testing.T, lab *Lab, m Machine) {
+	dir := logs(t, m)
+	ctx := t.Context()
+	r, err := lab.Boot(ctx, m, dir)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("the guest's first line came after %s, its end after %s", r.Kernel.Round(10*time.Millisecond), r.Total.Round(10*time.Millisecond))
+	for _, name := range m.Scenarios {
+		t.Run(name, func(t *testing.T) {
+			result, ran := r.Results[name]
+			if !ran {
+				t.Fatal("it did not run")
+			}
+			t.Logf("%s in the guest", result.Took.Round(time.Millisecond))
+			for _, n := range result.Notes {
+				t.Log(n)
+			}
+			for _, e := range result.Errors {
+				t.Error(e)
+			}
+		})
+	}
+	if len(r.Tables) > 0 {
+		t.Run("the simulator does not differ", func(t *testing.T) { compare(t, r.Tables) })
+	}
+	if t.Failed() {
+		t.Logf("the logs are in %s; the plugin's:\n%s", dir, end(filepath.Join(dir, "plugin.log")))
+	}
+}
+
+// compare has a subtest for each state that was taken down.
+func compare(t *testing.T, tables []wire.Line) {
+	differences, err := Replay(tables)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, table := range tables {
+		t.Run(table.Name, func(t *testing.T) {
+			all, compared := differences[table.Name]
+			if !compared {
+				t.Fatal("it was not compared")
+			}
+			t.Logf("%d entries", len(table.Table))
+			for _, d := range all {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// logs is where a machine's logs go. Those of one that fails are kept.
+func logs(t *testing.T, m Machine) string {
+	t.Helper()
+	name := strings.ReplaceAll(m.Name, " ", "-")
+	if parent := os.Getenv(logsVariable); parent != "" {
+		dir := filepath.Join(parent, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "kernel-"+name+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			os.RemoveAll(dir)
+		}
+	})
+	return dir
+}
+
+func end(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return tail(string(text), 60)
+}
