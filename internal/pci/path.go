@@ -73,16 +73,6 @@ func isHostBridge(s string) bool {
 	return ok1 && ok2
 }
 
-// Switch is the lowest bridge above the function: the downstream port of a PCIe
-// switch, or the root port where there is no switch. Functions that share all of
-// Bridges but the last one hang on one switch. It reports false on a root bus.
-func (p Path) Switch() (Address, bool) {
-	if len(p.Bridges) == 0 {
-		return Address{}, false
-	}
-	return p.Bridges[len(p.Bridges)-1], true
-}
-
 // ParseDevNumber reads the text of a sysfs attribute dev, "248:3\n": the major and
 // minor number of a character or block device.
 func ParseDevNumber(s string) (major, minor uint32, err error) {

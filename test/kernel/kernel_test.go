@@ -16,7 +16,7 @@ const logsVariable = "KERNEL_LOGS"
 // TestKernel runs every scenario on every machine. It takes root only where packages are missing.
 func TestKernel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it starts virtual machines, and builds a kernel when there is none in the cache")
+		t.Skip("SKIPPED: it starts virtual machines, and builds a kernel when there is none in the cache")
 	}
 	begun := time.Now()
 	lab, err := Prepare(t.Context(), t.TempDir(), os.Stderr)
