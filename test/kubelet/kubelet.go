@@ -15,11 +15,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	cadvisorapi "github.com/google/cadvisor/lib/model"
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
@@ -46,8 +44,8 @@ type Kubelet struct {
 	dir      string
 	log      klog.Logger
 	lines    *lines
-	manager  *devicemanager.ManagerImpl
-	topology topologymanager.Manager
+	manager  *manager
+	topology topology
 	sources  *sources
 	changes  *changes
 	done     chan struct{} // closed when Stop begins
@@ -84,6 +82,7 @@ func Start(ctx context.Context, dir string, o Options) (*Kubelet, error) {
 		pods:    append([]*v1.Pod(nil), o.Running...),
 	}
 	k.log = logger(o.Log, k.lines)
+	joinLog(k.lines)
 	k.stop = sync.OnceValue(k.shutdown)
 	if err := k.assemble(o); err != nil {
 		return nil, fmt.Errorf("assemble a kubelet in %s: %w", dir, err)
@@ -103,16 +102,16 @@ func Start(ctx context.Context, dir string, o Options) (*Kubelet, error) {
 
 // assemble makes the managers and introduces them to each other.
 func (k *Kubelet) assemble(o Options) error {
-	var nodes []cadvisorapi.Node
+	var nodes []numaNode
 	for id := range max(o.NUMANodes, 1) {
-		nodes = append(nodes, cadvisorapi.Node{Id: id})
+		nodes = append(nodes, numaNode{Id: id})
 	}
 	policy := o.Policy
 	if policy == "" {
 		policy = topologymanager.PolicyNone
 	}
 	var err error
-	k.topology, err = topologymanager.NewManager(k.log, nodes, policy, topologymanager.ContainerTopologyScope, nil)
+	k.topology, err = newTopology(k.log, nodes, policy)
 	if err != nil {
 		return fmt.Errorf("make the topology manager: %w", err)
 	}

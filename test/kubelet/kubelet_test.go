@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -91,6 +92,14 @@ func equal(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// TestVersion is there for its log: which kubelet the tests ran against.
+func TestVersion(t *testing.T) {
+	t.Logf("kubelet of Kubernetes %s", kubelet.Version())
+	if !regexp.MustCompile(`^v1\.\d+\.\d+$`).MatchString(kubelet.Version()) {
+		t.Errorf("that is no version")
 	}
 }
 

@@ -16,12 +16,17 @@ import (
 const verbosity = 4
 
 // logger makes a kubelet's own logger. Kubelet's code takes it from a context or
-// an argument, so the process-wide klog is neither used nor configured.
+// an argument, so the process-wide klog is neither used nor configured. An older
+// kubelet does use it; joinLog is for that.
 func logger(to io.Writer, l *lines) klog.Logger {
 	if to == nil {
 		return logr.Discard()
 	}
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(l), textlogger.Verbosity(verbosity)))
+	return newLogger(l)
+}
+
+func newLogger(to io.Writer) klog.Logger {
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(to), textlogger.Verbosity(verbosity)))
 }
 
 // logInto gives a call to a server the server's logger.
@@ -52,4 +57,11 @@ func (l *lines) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.to = nil
+}
+
+// ended says whether nothing is written any more.
+func (l *lines) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to == nil
 }

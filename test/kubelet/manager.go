@@ -4,32 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	_ "unsafe" // for go:linkname
 
-	cadvisorapi "github.com/google/cadvisor/lib/model"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
-// newManagerImpl is kubelet's constructor with a choice of the socket's path. The
-// exported one fixes it to /var/lib/kubelet/device-plugins, so that a test could
-// only use it as root and in a mount namespace of its own. A function without a
-// body needs an assembler file in the package; linkname.s is it.
-//
-//go:linkname newManagerImpl k8s.io/kubernetes/pkg/kubelet/cm/devicemanager.newManagerImpl
-func newManagerImpl(log klog.Logger, socket string, nodes []cadvisorapi.Node, store topologymanager.Store) (*devicemanager.ManagerImpl, error)
-
 // newManager makes a device manager that registers plugins at socket and calls
 // changed after each event from a plugin.
-func newManager(log klog.Logger, socket string, nodes []cadvisorapi.Node, store topologymanager.Store, changed func()) (*devicemanager.ManagerImpl, error) {
-	m, err := newManagerImpl(log, socket, nodes, store)
+func newManager(log klog.Logger, socket string, nodes []numaNode, store topologymanager.Store, changed func()) (*manager, error) {
+	bare, err := newManagerImpl(log, socket, nodes, store)
 	if err != nil {
 		return nil, fmt.Errorf("make a manager for %s: %w", socket, err)
 	}
+	m := adapt(bare)
 	w := &watch{manager: m, changed: changed}
-	server, err := plugin.NewServer(log, socket, m, w)
+	server, err := newServer(log, socket, m, w)
 	if err != nil {
 		return nil, fmt.Errorf("make a registration server for %s: %w", socket, err)
 	}
@@ -37,7 +28,7 @@ func newManager(log klog.Logger, socket string, nodes []cadvisorapi.Node, store 
 	if err != nil {
 		return nil, err
 	}
-	if err := setServer(m, r); err != nil {
+	if err := setServer(bare, r.asServer()); err != nil {
 		return nil, err
 	}
 	return m, nil

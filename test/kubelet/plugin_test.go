@@ -27,6 +27,7 @@ type plugin struct {
 	endpoint string
 	number   int
 	list     []*api.Device
+	opened   int // streams
 	changed  chan struct{}
 	asked    [][]string // one sorted list of IDs for each Allocate
 }
@@ -52,13 +53,14 @@ func device(id, health string, nodes ...int64) *api.Device {
 	return d
 }
 
-// serve listens on a new socket.
+// serve listens on a new socket. It is named after a device, so that two plugins with
+// different ones can share a directory.
 func (p *plugin) serve(t *testing.T) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.number++
-	p.endpoint = fmt.Sprintf("plugin-%d.sock", p.number)
+	p.endpoint = fmt.Sprintf("plugin-%s-%d.sock", p.list[0].GetID(), p.number)
 	l, err := net.Listen("unix", p.socket())
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +109,13 @@ func (p *plugin) allocations() [][]string {
 	return slices.Clone(p.asked)
 }
 
+// streams is how many streams were ever opened.
+func (p *plugin) streams() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened
+}
+
 // blockOn makes the options call and Allocate do something first.
 func (p *plugin) blockOn(block func(context.Context) error) {
 	p.mu.Lock()
@@ -133,6 +142,9 @@ func (p *plugin) GetDevicePluginOptions(ctx context.Context, _ *api.Empty) (*api
 
 func (p *plugin) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
 	defer func() { p.ended <- struct{}{} }()
+	p.mu.Lock()
+	p.opened++
+	p.mu.Unlock()
 	for {
 		p.mu.Lock()
 		list, changed := p.list, p.changed

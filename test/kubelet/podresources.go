@@ -41,9 +41,7 @@ func (k *Kubelet) PodResources(socketPath string) error {
 		apigrpc.WithRateLimiter(ctx, "podresources", podresources.DefaultQPS, podresources.DefaultBurstTokens),
 		grpc.ChainUnaryInterceptor(logInto(k.log)),
 	)
-	api.RegisterPodResourcesListerServer(s, podresources.NewV1PodResourcesServer(ctx, podresources.PodResourcesProviders{
-		Pods: activePods{k}, Devices: devices{k.manager}, Cpus: nothing{}, Memory: nothing{}, DynamicResources: nothing{},
-	}))
+	api.RegisterPodResourcesListerServer(s, podresources.NewV1PodResourcesServer(ctx, providers(activePods{k}, devices{k.manager})))
 	k.servers = append(k.servers, s)
 	k.serving.Go(func() {
 		if err := s.Serve(l); err != nil {
@@ -70,7 +68,7 @@ func (a activePods) GetPodByName(namespace, name string) (*v1.Pod, bool) {
 
 // devices is the device manager as PodResources sees it. Kubelet's container
 // manager translates between the two, in a package that drags in half of kubelet.
-type devices struct{ m *devicemanager.ManagerImpl }
+type devices struct{ m *manager }
 
 func (d devices) UpdateAllocatedDevices(log klog.Logger) { d.m.UpdateAllocatedDevices(log) }
 
@@ -102,19 +100,4 @@ func containerDevices(instances devicemanager.ResourceDeviceInstances) []*api.Co
 		}
 	}
 	return list
-}
-
-// nothing stands for the managers that this kubelet lacks.
-type nothing struct{}
-
-func (nothing) GetCPUs(*v1.Pod, *v1.Container) []int64 { return nil }
-func (nothing) GetPodCPUs(string) []int64              { return nil }
-func (nothing) GetAllocatableCPUs() []int64            { return nil }
-
-func (nothing) GetMemory(klog.Logger, *v1.Pod, *v1.Container) []*api.ContainerMemory { return nil }
-func (nothing) GetPodMemory(klog.Logger, string) []*api.ContainerMemory              { return nil }
-func (nothing) GetAllocatableMemory(klog.Logger) []*api.ContainerMemory              { return nil }
-
-func (nothing) GetDynamicResources(klog.Logger, *v1.Pod, *v1.Container) []*api.DynamicResource {
-	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
 // Rejection is the error of a pod that kubelet refused. On a node the pod's phase
@@ -52,7 +51,7 @@ func (k *Kubelet) Admit(ctx context.Context, pod *v1.Pod) error {
 		return fmt.Errorf("admit pod %s: %w", klog.KObj(pod), err)
 	}
 	k.add(pod)
-	result := k.topology.Admit(klog.NewContext(ctx, k.log), &lifecycle.PodAdmitAttributes{Pod: pod, Operation: lifecycle.AddOperation})
+	result := admit(klog.NewContext(ctx, k.log), k.topology, pod)
 	if !result.Admit {
 		k.Remove(pod)
 		return &Rejection{Pod: klog.KObj(pod).String(), Reason: result.Reason, Message: result.Message}

@@ -25,13 +25,13 @@ type registry struct {
 	plugin.Server
 	log      klog.Logger
 	register api.RegistrationServer
-	cleaner  plugin.RegistrationHandler
+	cleaner  *manager
 	watch    *watch
 	server   *grpc.Server
 	served   chan struct{}
 }
 
-func newRegistry(log klog.Logger, s plugin.Server, c plugin.RegistrationHandler, w *watch) (*registry, error) {
+func newRegistry(log klog.Logger, s plugin.Server, c *manager, w *watch) (*registry, error) {
 	register, ok := s.(api.RegistrationServer)
 	if !ok {
 		return nil, fmt.Errorf("serve registrations: kubelet's %T takes none", s)
@@ -53,7 +53,7 @@ func (r *registry) Start(log klog.Logger) error {
 	if err != nil {
 		return err
 	}
-	r.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(logInto(r.log)))
+	r.server = grpc.NewServer(grpc.UnaryInterceptor(logInto(r.log)))
 	r.served = make(chan struct{})
 	api.RegisterRegistrationServer(r.server, r.register)
 	go func() {
@@ -66,14 +66,16 @@ func (r *registry) Start(log klog.Logger) error {
 }
 
 // Stop ends registrations first, so that none can add a stream behind the back of
-// what follows.
+// what follows. It does not wait for those under way: kubelet 1.34 asks a plugin for
+// its options without the registration's context (cm/devicemanager/manager.go,
+// PluginConnected), so only the end of the connection ends them.
 func (r *registry) Stop(log klog.Logger) error {
 	r.watch.end()
 	if r.server != nil {
 		r.server.Stop()
 		<-r.served
 	}
-	err := r.Server.Stop(log)
+	err := stopServer(log, r.Server)
 	r.watch.disconnect(log)
 	if err != nil {
 		return fmt.Errorf("disconnect the plugins: %w", err)

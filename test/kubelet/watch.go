@@ -15,7 +15,7 @@ import (
 // connection that was ever made. Kubelet forgets some that live on, such as one
 // whose plugin registered a second time on the same socket.
 type watch struct {
-	manager plugin.ClientHandler
+	manager *manager
 	changed func()
 
 	mu      sync.RWMutex // read-locked while a message is worked on
@@ -25,7 +25,7 @@ type watch struct {
 
 // PluginConnected is called once kubelet has dialled a plugin back.
 func (w *watch) PluginConnected(ctx context.Context, resource string, p plugin.DevicePlugin) error {
-	if err := w.remember(p); err != nil {
+	if err := w.remember(klog.FromContext(ctx), p); err != nil {
 		return err
 	}
 	defer w.changed()
@@ -51,15 +51,21 @@ func (w *watch) PluginListAndWatchReceiver(log klog.Logger, resource string, lis
 	w.changed()
 }
 
-func (w *watch) remember(p plugin.DevicePlugin) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// remember notes a connection for the end. After the end there is no use in that:
+// it is closed at once.
+func (w *watch) remember(log klog.Logger, p plugin.DevicePlugin) error {
 	c, ok := p.(plugin.Client)
 	if !ok {
 		return errors.New("remember a plugin's connection: it cannot be closed")
 	}
-	w.clients = append(w.clients, c)
-	if w.ended {
+	w.mu.Lock()
+	ended := w.ended
+	if !ended {
+		w.clients = append(w.clients, c)
+	}
+	w.mu.Unlock()
+	if ended {
+		_ = disconnect(log, c) // kubelet's always returns nil
 		return errors.New("kubelet is stopping")
 	}
 	return nil
@@ -79,6 +85,6 @@ func (w *watch) disconnect(log klog.Logger) {
 	w.clients = nil
 	w.mu.Unlock()
 	for _, c := range clients {
-		_ = c.Disconnect(log) // kubelet's always returns nil
+		_ = disconnect(log, c) // kubelet's always returns nil
 	}
 }
