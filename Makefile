@@ -30,7 +30,7 @@ MODULES := $(subst go.mod,.,$(MODULES))
 
 .PHONY: help
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9.-]+:.*## /{printf "  \033[1m%-17s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(PROGRAMS:%=bin/%) ## Build the programs for this machine, into bin/
@@ -43,7 +43,7 @@ bin/%: always
 # ---- tests
 
 .PHONY: test
-test: test-unit test-consumers test-race test-kubelet test-tools ## Run every test that needs no cluster
+test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-tools ## Run every test that needs no cluster
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module
@@ -63,6 +63,16 @@ test-consumers: ## Read our CDI specs with the libraries that Kata is built with
 test-kubelet: ## Run the tests against kubelet's own device manager
 	go -C test vet ./...
 	go -C test test ./...
+	@go -C test test -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
+
+# The second module file has the version; the tag chooses the file in test/kubelet that fits. All
+# other sources are those that were vetted above; once more would take vet through all of Kubernetes.
+KUBERNETES_134 := -vet=off -modfile=kubernetes-1.34.mod -tags=kubernetes134
+
+.PHONY: test-kubelet-1.34
+test-kubelet-1.34: ## Run the same tests against kubelet 1.34's device manager
+	go -C test test $(KUBERNETES_134) ./kubelet ./e2e
+	@go -C test test $(KUBERNETES_134) -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
 
 .PHONY: e2e-node
 e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybox-static, iproute2)
