@@ -15,6 +15,7 @@ import (
 	"kata-device-plugin/internal/sim"
 
 	"kata-device-plugin/test/harness"
+	"kata-device-plugin/test/kubelet"
 )
 
 // binary is the plugin, built once for all tests.
@@ -37,6 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	fmt.Fprintln(os.Stderr, "kubelet of Kubernetes", kubelet.Version())
 	return m.Run()
 }
 

@@ -87,3 +87,24 @@ func TestContested(t *testing.T) {
 	n.must(n.AwaitAll(n.ctx))
 	n.must(n.Kubelet.Admit(n.ctx, kubelet.Pod("train", harness.GPU, 4)))
 }
+
+// TestRivalLeavesFirst: a plugin that registered before ours ends. Where kubelet hangs up
+// on ours for that, ours registers again.
+func TestRivalLeavesFirst(t *testing.T) {
+	n := newNode(t, "gb200")
+	n.must(n.StartKubelet(n.ctx))
+	kill := n.serve(&rival{list: &api.ListAndWatchResponse{Devices: []*api.Device{{ID: "GPU-1", Health: api.Healthy}}}})
+	n.must(n.Kubelet.Await(n.ctx, func() bool { return len(n.Kubelet.Allocatable(harness.GPU)) == 1 }))
+	n.must(n.StartPlugin(n.ctx))
+	n.must(n.AwaitAll(n.ctx))
+	kill()
+	registrations := 1
+	if kubelet.Differs().HangsUpOnSuccessor {
+		registrations = 2
+	}
+	n.must(n.Kubelet.Await(n.ctx, func() bool {
+		return strings.Count(n.log.String(), `"msg":"registered with kubelet","resource":"`+harness.GPU) >= registrations
+	}))
+	n.must(n.AwaitAll(n.ctx))
+	n.must(n.Kubelet.Admit(n.ctx, kubelet.Pod("train", harness.GPU, 4)))
+}
