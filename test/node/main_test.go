@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -79,8 +78,8 @@ func ready(t *testing.T, o peer.Options) *node {
 // settled waits until kubelet has every bound device, and the plugin says it is ready.
 func (n *node) settled() {
 	n.t.Helper()
-	n.must(n.AwaitAllocatable(n.ctx, gpu, n.bound(0x0300, 0x0302)))
-	n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.bound(0x0680)))
+	n.must(n.AwaitAllocatable(n.ctx, gpu, n.Bound(0x0300, 0x0302)))
+	n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.Bound(0x0680)))
 	n.must(n.Plugin().AwaitReady(n.ctx, true))
 	n.must(n.Plugin().Alive(n.ctx))
 }
@@ -92,20 +91,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// bound are the NVIDIA functions of some classes that have a cdev, sorted.
-func (n *node) bound(classes ...uint16) []string {
-	var ids []string
-	for _, f := range n.Machine.Functions() {
-		_, ok := n.Machine.Cdev(f.Address())
-		if ok && f.Vendor == 0x10de && slices.Contains(classes, f.Class.Sub()) {
-			ids = append(ids, f.Address().String())
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-func (n *node) gpus() []string { return n.bound(0x0300, 0x0302) }
+func (n *node) gpus() []string { return n.Bound(0x0300, 0x0302) }
 
 func (n *node) address(id string) pci.Address {
 	n.t.Helper()
@@ -117,12 +103,9 @@ func (n *node) address(id string) pci.Address {
 // nodeOf is the present device node of a device: its path and its number.
 func (n *node) nodeOf(id string) (path, number string) {
 	n.t.Helper()
-	cdev, ok := n.Machine.Cdev(n.address(id))
-	if !ok {
-		n.t.Fatalf("%s has no device node", id)
-	}
-	major, minor := n.Machine.DevNumber(cdev)
-	return fmt.Sprintf("/dev/vfio/devices/vfio%d", cdev), fmt.Sprintf("%d:%d", major, minor)
+	path, number, err := n.DeviceNode(id)
+	n.must(err)
+	return path, number
 }
 
 // run starts a pod that asks for GPUs, and waits until its container runs with just the
@@ -135,21 +118,8 @@ func (n *node) run(name string, count int64) []string {
 
 func (n *node) running(name string, count int) []string {
 	n.t.Helper()
-	_, seen, err := n.AwaitRunning(n.ctx, name)
+	_, held, err := n.AwaitDevices(n.ctx, name, gpu, count)
 	n.must(err)
-	held, err := n.Held(n.ctx, name, gpu)
-	n.must(err)
-	if len(held) != count {
-		n.t.Fatalf("pod %s holds %v, want %d devices", name, held, count)
-	}
-	want := map[string]string{}
-	for _, id := range held {
-		path, number := n.nodeOf(id)
-		want[path] = number
-	}
-	if !maps.Equal(seen, want) {
-		n.t.Fatalf("the container of pod %s sees %v, want %v for %v", name, seen, want, held)
-	}
 	return held
 }
 

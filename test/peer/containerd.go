@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ type Containerd struct{ service }
 // Start starts containerd and waits until it answers.
 func (c *Containerd) Start(ctx context.Context) error {
 	err := c.run(ctx, wire.Start{Path: filepath.Join(wire.ProgramDir, "containerd"),
-		Args: []string{"--config", filepath.Join(wire.StateDir, "etc/containerd")}})
+		Args: []string{"--config", etc("containerd")}})
 	if err != nil {
 		return err
 	}
@@ -25,7 +26,7 @@ func (c *Containerd) Start(ctx context.Context) error {
 		if err := c.died(); err != nil {
 			return err
 		}
-		conn, err := dialUnix(ctx, c.node.Path("/run/containerd/containerd.sock"))
+		conn, err := dialUnix(ctx, c.box.Path("/run/containerd/containerd.sock"))
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ func (c *Containerd) Crash(ctx context.Context) error {
 
 // Ctr runs containerd's own client on the things of kubelet, and returns what it said.
 func (c *Containerd) Ctr(ctx context.Context, args ...string) (string, error) {
-	return c.node.Run(ctx, filepath.Join(wire.ProgramDir, "ctr"), append([]string{"--namespace=k8s.io"}, args...)...)
+	return c.box.Run(ctx, filepath.Join(wire.ProgramDir, "ctr"), append([]string{"--namespace=k8s.io"}, args...)...)
 }
 
 // KillTask ends the main process of a container, as running out of memory does. The ID
@@ -63,26 +64,41 @@ func (c *Containerd) KillTask(ctx context.Context, id string) error {
 
 // load makes the node's images and imports them.
 func (c *Containerd) load(ctx context.Context, p *Programs) error {
-	file := filepath.Join(c.node.dir, "images.tar")
+	file := filepath.Join(c.box.dir, "images.tar")
 	if err := images(p.paths["busybox"], file); err != nil {
 		return err
 	}
-	if _, err := c.Ctr(ctx, "image", "import", filepath.Join(wire.StateDir, "images.tar")); err != nil {
-		return fmt.Errorf("import the images: %w", err)
-	}
-	return os.Remove(file)
+	return errors.Join(c.Import(ctx, file), os.Remove(file))
 }
 
-// Run runs a program inside the node until it ends, and returns what it printed. That it
+// Import imports an archive of images, as a node is given one that it cannot pull.
+func (c *Containerd) Import(ctx context.Context, archive string) error {
+	// Copied, since the inside has nothing of the directory where it may be.
+	data, err := os.ReadFile(archive)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.box.dir, importFile), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("import %s: %w", archive, err)
+	}
+	if _, err := c.Ctr(ctx, "image", "import", filepath.Join(wire.StateDir, importFile)); err != nil {
+		return fmt.Errorf("import %s: %w", archive, err)
+	}
+	return os.Remove(filepath.Join(c.box.dir, importFile))
+}
+
+const importFile = "import.tar"
+
+// Run runs a program inside until it ends, and returns what it printed. That it
 // ended otherwise than with exit code 0 is an error.
-func (n *Node) Run(ctx context.Context, path string, args ...string) (string, error) {
-	f, err := os.CreateTemp(filepath.Join(n.dir, "log"), "run-")
+func (b *box) Run(ctx context.Context, path string, args ...string) (string, error) {
+	f, err := os.CreateTemp(filepath.Join(b.dir, "log"), "run-")
 	if err != nil {
 		return "", fmt.Errorf("run %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	p, err := n.start(ctx, filepath.Base(path), wire.Start{Path: path, Args: args, Log: filepath.Join("/var/log", filepath.Base(f.Name()))})
+	p, err := b.start(ctx, filepath.Base(path), wire.Start{Path: path, Args: args, Log: filepath.Join("/var/log", filepath.Base(f.Name()))})
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +134,7 @@ disabled_plugins = ['io.containerd.internal.v1.opt', 'io.containerd.nri.v1.nri',
   restrict_oom_score_adj = true
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ['` + wire.ProgramDir + `']
-    conf_dir = '` + wire.StateDir + `/cni'
+    conf_dir = '` + wire.StateDir + `/etc'
     use_internal_loopback = true
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = 'io.containerd.runc.v2'

@@ -58,7 +58,7 @@ func (n *Node) AwaitAllocatable(ctx context.Context, resource string, want []str
 // after a check that List says the same.
 func (n *Node) Held(ctx context.Context, pod, resource string) (ids []string, err error) {
 	err = n.PodResources(func(c podresources.PodResourcesListerClient) error {
-		get, err := c.Get(ctx, &podresources.GetPodResourcesRequest{PodName: full(pod), PodNamespace: Namespace})
+		get, err := c.Get(ctx, &podresources.GetPodResourcesRequest{PodName: n.full(pod), PodNamespace: Namespace})
 		if err != nil {
 			return fmt.Errorf("ask for the devices of pod %s: %w", pod, err)
 		}
@@ -68,7 +68,7 @@ func (n *Node) Held(ctx context.Context, pod, resource string) (ids []string, er
 		}
 		ids = heldBy(get.GetPodResources(), resource)
 		for _, p := range list.GetPodResources() {
-			if p.GetName() == full(pod) && slices.Equal(heldBy(p, resource), ids) {
+			if p.GetName() == n.full(pod) && slices.Equal(heldBy(p, resource), ids) {
 				return nil
 			}
 		}

@@ -73,7 +73,7 @@ func (p *Plugin) SetCDIReadOnly(ctx context.Context, ro bool) error {
 	if ro {
 		mode = "ro"
 	}
-	_, err := p.node.Run(ctx, filepath.Join(wire.ProgramDir, "inside"), "mount", strconv.Itoa(p.PID()), mode, "/var/run/cdi")
+	_, err := p.box.Run(ctx, filepath.Join(wire.ProgramDir, "inside"), "mount", strconv.Itoa(p.PID()), mode, "/var/run/cdi")
 	return err
 }
 
@@ -104,7 +104,7 @@ type Rival struct{ service }
 // StartRival registers a rival for a resource, and waits until kubelet has its list.
 func (n *Node) StartRival(ctx context.Context, resource string, ids ...string) (*Rival, error) {
 	n.plugins++
-	r := &Rival{service{node: n, name: "rival-" + strconv.Itoa(n.plugins)}}
+	r := &Rival{service{box: n.box, name: "rival-" + strconv.Itoa(n.plugins)}}
 	err := r.run(ctx, wire.Start{Path: filepath.Join(wire.ProgramDir, "rival"), Args: append([]string{r.name + ".sock", resource}, ids...)})
 	if err != nil {
 		return nil, err

@@ -12,8 +12,12 @@ import (
 	"kata-device-plugin/test/peer/wire"
 )
 
-// Kubelet is a node's kubelet, standalone: its pods are the manifests in a directory.
-type Kubelet struct{ service }
+// Kubelet is a node's kubelet. Its pods are the manifests in a directory, and those that
+// the API server has for it if the node has joined one.
+type Kubelet struct {
+	service
+	node *Node
+}
 
 // Where kubelet answers inside the node.
 const (
@@ -25,9 +29,11 @@ const (
 // register. The first comes seconds before the second on a busy machine; and from an
 // earlier life there may be a socket on which nobody listens.
 func (k *Kubelet) Start(ctx context.Context) error {
-	err := k.run(ctx, wire.Start{Path: filepath.Join(wire.ProgramDir, "kubelet"), Args: []string{
-		"--config", filepath.Join(wire.StateDir, "etc/kubelet.yaml"), "--hostname-override", Hostname, "-v", "4",
-	}})
+	args := []string{"--config", etc("kubelet.yaml"), "--hostname-override", k.box.name, "-v", "4"}
+	if k.node.options.Join != nil {
+		args = append(args, "--kubeconfig", etc(kubeconfigFile))
+	}
+	err := k.run(ctx, wire.Start{Path: filepath.Join(wire.ProgramDir, "kubelet"), Args: args})
 	if err != nil {
 		return err
 	}
@@ -35,10 +41,10 @@ func (k *Kubelet) Start(ctx context.Context) error {
 		if err := k.died(); err != nil {
 			return err
 		}
-		if _, err := k.node.get(ctx, "http://"+healthAddress+"/healthz"); err != nil {
+		if _, err := k.box.get(ctx, "http://"+healthAddress+"/healthz"); err != nil {
 			return err
 		}
-		conn, err := dialUnix(ctx, k.node.Path("/var/lib/kubelet/device-plugins/kubelet.sock"))
+		conn, err := dialUnix(ctx, k.box.Path("/var/lib/kubelet/device-plugins/kubelet.sock"))
 		if err != nil {
 			return err
 		}
@@ -60,12 +66,12 @@ func (k *Kubelet) restart(ctx context.Context, s syscall.Signal) error {
 }
 
 // get asks an HTTP server inside the node.
-func (n *Node) get(ctx context.Context, url string) ([]byte, error) {
+func (b *box) get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	}
-	resp, err := n.web.Do(req)
+	resp, err := b.web.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	}
@@ -80,17 +86,24 @@ func (n *Node) get(ctx context.Context, url string) ([]byte, error) {
 	return body, nil
 }
 
-// kubeletConfig is kubelet's configuration file.
-func kubeletConfig(cgroup string) string {
-	return `apiVersion: kubelet.config.k8s.io/v1beta1
+// kubeletConfig is kubelet's configuration file. One that has joined a cluster lets in
+// whom the API server lets in, and one that stands alone everybody inside.
+func kubeletConfig(cgroup string, joined bool) string {
+	access := `authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+enableControllerAttachDetach: false
+address: 127.0.0.1
+`
+	if joined {
+		access = `authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + etc(caFile) + `}}
+authorization: {mode: Webhook}
+`
+	}
+	return access + `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 staticPodPath: ` + wire.StateDir + `/manifests
 volumePluginDir: /var/lib/kubelet/volumeplugins
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-enableControllerAttachDetach: false
-address: 127.0.0.1
 readOnlyPort: 10255
 healthzBindAddress: 127.0.0.1
 # Pods of several nodes on one machine must not meet.

@@ -4,6 +4,9 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -30,17 +33,19 @@ func bare(t *testing.T) (*Node, context.Context) {
 	if err := p.build(ctx, dir, build{dir: ".", cgo: "0", packages: []string{testModule + "/peer/cmd/inside"}}); err != nil {
 		t.Fatal(err)
 	}
-	n := &Node{t: t}
+	n := &Node{box: &box{t: t}, options: Options{Programs: p}}
 	t.Cleanup(func() {
 		if err := n.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	o := Options{Programs: p}
-	if err := n.lay(o); err != nil {
+	if err := n.lay(); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.namespaces(ctx, o); err != nil {
+	if err := makeCgroup(n.cgroup); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.enter(ctx, p, wire.Spec{Machine: n.machine, Network: wire.Alone, BootID: bootID()}); err != nil {
 		t.Fatal(err)
 	}
 	return n, ctx
@@ -165,5 +170,63 @@ func TestSweep(t *testing.T) {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// victim names the variable that has TestVictim wait for its end.
+const victim = "PEER_VICTIM"
+
+// TestVictim is the test that TestRunnerKilled kills.
+func TestVictim(t *testing.T) {
+	if os.Getenv(victim) == "" {
+		return
+	}
+	n, ctx := bare(t)
+	if _, err := n.start(ctx, "sleep", wire.Start{Path: "/bin/sleep", Args: []string{"600"}, Log: "/var/log/sleep.log"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode([]string{n.dir, n.machine, n.cgroup}); err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+
+// TestRunnerKilled: when the test's own process is killed, its nodes end with it, and what
+// is left of them on disk is gone with the next node of anybody.
+func TestRunnerKilled(t *testing.T) {
+	bare(t) // or it says what is missing
+	cmd := exec.Command(os.Args[0], "-test.run=^TestVictim$")
+	cmd.Env = append(os.Environ(), victim+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var place [3]string
+	if err := json.NewDecoder(out).Decode(&place); err != nil {
+		t.Fatal(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	n := &Node{box: &box{t: t, dir: place[0]}, machine: place[1], cgroup: place[2]}
+	if traces, err := n.Traces(); len(traces) < 4 || err != nil {
+		t.Errorf("a running node shows only %v, %v", traces, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // that it was killed is known
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = Await(ctx, "nothing to be left", func(context.Context) error {
+		sweep()
+		traces, err := n.Traces()
+		if len(traces) > 0 {
+			err = errors.Join(err, fmt.Errorf("left: %v", traces))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -1,5 +1,6 @@
 // Package peer runs real nodes for tests: kubelet and containerd as they ship, in
-// namespaces of their own, beside a simulated machine and the shipped plugin.
+// namespaces of their own, beside a simulated machine and the shipped plugin; and real
+// control planes that they can join.
 //
 // A node has its own processes, mounts, network, host name and control group, and its
 // own files in place of the few values of the kernel that kubelet sets. Several nodes
@@ -9,17 +10,12 @@ package peer
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,26 +27,25 @@ import (
 // Options say what a node is to be.
 type Options struct {
 	Programs *Programs
-	Platform string // of the simulated machine; empty is "hgx-h100"
-	CDISize  string // CDI specs get a file system of this size; empty is enough of everything
-	Stopped  bool   // kubelet is not started yet
+	Name     string        // host name and node name; empty is Hostname
+	Platform string        // of the simulated machine; empty is "hgx-h100"
+	CDISize  string        // CDI specs get a file system of this size; empty is enough of everything
+	Stopped  bool          // kubelet is not started yet
+	Join     *ControlPlane // nil is a kubelet that stands alone
 }
 
-// Hostname is every node's name.
+// Hostname is the name of a node that was given none.
 const Hostname = "peer-node"
 
 // Node is a machine with kubelet and containerd.
 type Node struct {
+	*box
 	// Machine is the simulated hardware.
 	Machine *sim.Node
 
-	t       testing.TB
-	dir     string // the state directory
+	options Options
 	machine string // the simulated machine's directory
 	cgroup  string
-	first   *exec.Cmd
-	hold    io.Closer // the first process ends when it is closed
-	web     *http.Client
 
 	containerd *Containerd
 	kubelet    *Kubelet
@@ -65,48 +60,37 @@ func StartNode(t testing.TB, o Options) *Node {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	n := &Node{t: t}
+	n := &Node{box: &box{t: t}, options: o}
 	t.Cleanup(func() {
 		if err := n.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	var took []string
-	started := time.Now()
-	err := n.bring(ctx, o, func(step string) {
-		took = append(took, fmt.Sprintf("%s %.2f s", step, time.Since(started).Seconds()))
-		started = time.Now()
-	})
-	if err != nil {
+	steps := newSteps()
+	if err := n.bring(ctx, steps.done); err != nil {
 		t.Fatalf("start a node: %v", err)
 	}
-	t.Logf("a node was started: %s", strings.Join(took, ", "))
+	t.Logf("node %s was started: %s", n.name, steps)
 	return n
 }
 
 // bring starts everything, in order, and tells of each step that is done.
-func (n *Node) bring(ctx context.Context, o Options, done func(step string)) error {
-	if err := n.lay(o); err != nil {
+func (n *Node) bring(ctx context.Context, done func(step string)) error {
+	if err := n.lay(); err != nil {
 		return err
 	}
 	done("machine")
-	if err := n.namespaces(ctx, o); err != nil {
-		return err
-	}
-	done("namespaces")
-	n.web = &http.Client{Transport: &http.Transport{DialContext: n.dial, DisableKeepAlives: true}}
-	n.containerd = &Containerd{service{node: n, name: "containerd"}}
-	n.kubelet = &Kubelet{service{node: n, name: "kubelet"}}
+	n.containerd = &Containerd{service{box: n.box, name: "containerd"}}
+	n.kubelet = &Kubelet{service: service{box: n.box, name: "kubelet"}, node: n}
 	n.plugin = n.AnotherPlugin()
-	if err := n.containerd.Start(ctx); err != nil {
+	if err := n.boot(ctx, done); err != nil {
 		return err
 	}
-	done("containerd")
-	if err := n.containerd.load(ctx, o.Programs); err != nil {
+	if err := n.containerd.load(ctx, n.options.Programs); err != nil {
 		return err
 	}
 	done("images")
-	if o.Stopped {
+	if n.options.Stopped {
 		return nil
 	}
 	if err := n.kubelet.Start(ctx); err != nil {
@@ -117,96 +101,104 @@ func (n *Node) bring(ctx context.Context, o Options, done func(step string)) err
 }
 
 // lay makes the directories and files of a node.
-func (n *Node) lay(o Options) (err error) {
-	sweep()
-	pid := strconv.Itoa(os.Getpid())
-	if n.dir, err = os.MkdirTemp("", statePrefix+pid+"-"); err != nil {
-		return fmt.Errorf("make the state directory: %w", err)
+func (n *Node) lay() (err error) {
+	o := n.options
+	if o.Name == "" {
+		o.Name = Hostname
+	}
+	n.box, err = newBox(n.t, o.Name, "manifests", "log/pods", "log/containers",
+		"lib/containerd", "lib/kubelet/device-plugins", "lib/kubelet/volumeplugins")
+	if err != nil {
+		return err
 	}
 	n.cgroup = cgroupPrefix + strings.TrimPrefix(filepath.Base(n.dir), statePrefix)
-	for _, d := range []string{
-		"aside/run", "aside/dev", "etc", "sysctl", "manifests", "cni", "log/pods", "log/containers",
-		"lib/containerd", "lib/kubelet/device-plugins", "lib/kubelet/volumeplugins",
-	} {
-		if err := os.MkdirAll(filepath.Join(n.dir, d), 0o755); err != nil {
-			return fmt.Errorf("make the state directory: %w", err)
+	files := map[string]string{
+		"kubelet.yaml":  kubeletConfig(n.cgroup, o.Join != nil),
+		"containerd":    containerdConfig(o.Programs.paths["runc"], n.dir),
+		"peer.conflist": `{"cniVersion":"1.0.0","name":"peer","plugins":[{"type":"peer-cni"}]}`,
+	}
+	if o.Join != nil {
+		if err := o.Join.admit(n.name, files); err != nil {
+			return err
 		}
 	}
-	for name, text := range map[string]string{
-		"etc/hosts":         "127.0.0.1 localhost " + Hostname + "\n",
-		"etc/resolv.conf":   "",
-		"etc/kubelet.yaml":  kubeletConfig(n.cgroup),
-		"etc/containerd":    containerdConfig(o.Programs.paths["runc"], n.dir),
-		"cni/peer.conflist": `{"cniVersion":"1.0.0","name":"peer","plugins":[{"type":"peer-cni"}]}`,
-	} {
-		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("write the node's configuration: %w", err)
-		}
+	if err := n.configure(files); err != nil {
+		return err
 	}
-	name := o.Platform
-	if name == "" {
-		name = "hgx-h100"
+	platform := o.Platform
+	if platform == "" {
+		platform = "hgx-h100"
 	}
-	platform, err := sim.PlatformByName(name)
+	p, err := sim.PlatformByName(platform)
 	if err != nil {
 		return err
 	}
 	if n.machine, err = sim.TempDir(); err != nil {
 		return err
 	}
-	if n.Machine, err = sim.New(n.machine, platform); err != nil {
+	if n.Machine, err = sim.New(n.machine, p); err != nil {
 		return err
 	}
-	return makeCgroup(n.cgroup)
+	// Where runc mounts control groups in a container whose /sys is this one.
+	return os.MkdirAll(filepath.Join(n.machine, "sys/fs/cgroup"), 0o755)
 }
 
-// namespaces starts the node's first process, and waits until it listens.
-func (n *Node) namespaces(ctx context.Context, o Options) error {
-	programs := map[string]string{"peer-cni": o.Programs.paths["inside"]}
-	for name, path := range o.Programs.paths {
-		if strings.HasPrefix(path, "/usr/") || strings.HasPrefix(path, "/bin/") || strings.HasPrefix(path, "/sbin/") {
-			continue // the system's are seen where they are
-		}
-		programs[name] = path
+// boot makes what a machine has anew each time it is switched on, and starts containerd.
+func (n *Node) boot(ctx context.Context, done func(step string)) error {
+	if err := makeCgroup(n.cgroup); err != nil {
+		return err
 	}
-	spec, err := json.Marshal(wire.Spec{
-		State: n.dir, Machine: n.machine, Hostname: Hostname, Programs: programs, Sysctls: Sysctls(), CDISize: o.CDISize,
-	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(n.dir, specFile), spec, 0o600)
+	o := n.options
+	spec := wire.Spec{Machine: n.machine, CDISize: o.CDISize, Network: wire.Alone, BootID: bootID()}
+	if o.Join != nil {
+		spec.Network = wire.Joined
 	}
-	if err != nil {
-		return fmt.Errorf("say what the node is to be: %w", err)
+	if err := n.enter(ctx, o.Programs, spec); err != nil {
+		return err
 	}
-	log, err := os.Create(filepath.Join(n.dir, "log/first.log"))
-	if err != nil {
-		return fmt.Errorf("make the first process's log: %w", err)
-	}
-	defer log.Close()
-	n.first = exec.Command(o.Programs.paths["inside"], "init", filepath.Join(n.dir, specFile))
-	n.first.Stdout, n.first.Stderr = log, log
-	n.first.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Setsid:     true, // an interrupt at the terminal is for the test, which then ends the node
-	}
-	if n.hold, err = n.first.StdinPipe(); err != nil {
-		return fmt.Errorf("make namespaces: %w", err)
-	}
-	if err := n.first.Start(); err != nil {
-		return fmt.Errorf("make namespaces: %w", err)
-	}
-	err = Await(ctx, "the node's first process", func(ctx context.Context) error {
-		text, _ := os.ReadFile(log.Name())
-		if len(text) > 0 {
-			return errors.New(string(text))
-		}
-		conn, err := dialUnix(ctx, filepath.Join(n.dir, wire.ControlEnd))
-		if err != nil {
+	if o.Join != nil {
+		if err := o.Join.connect(ctx, n); err != nil {
 			return err
 		}
-		return conn.Close()
-	})
-	return err
+	}
+	done("namespaces")
+	if err := n.containerd.Start(ctx); err != nil {
+		return err
+	}
+	done("containerd")
+	return nil
+}
+
+// PowerOff ends every process of the node at once, as the power going does. What is on
+// disk stays: kubelet's and containerd's directories. /run is gone, and with it the CDI
+// specs.
+func (n *Node) PowerOff(ctx context.Context) error {
+	err := n.leave()
+	for _, s := range []*service{&n.containerd.service, &n.kubelet.service, &n.plugin.service} {
+		if s.proc != nil {
+			<-s.proc.exited // at once: the other end of its connection has gone
+		}
+	}
+	if err := errors.Join(err, removeCgroups(ctx, n.cgroup)); err != nil {
+		return fmt.Errorf("switch %s off: %w", n.name, err)
+	}
+	return nil
+}
+
+// PowerOn ends PowerOff: another boot, with containerd and without kubelet.
+func (n *Node) PowerOn(ctx context.Context) error {
+	if err := n.boot(ctx, func(string) {}); err != nil {
+		return fmt.Errorf("switch %s on: %w", n.name, err)
+	}
+	return nil
+}
+
+// bootID is a random UUID, like the kernel's.
+func bootID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x\n", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Containerd is the node's container runtime.
@@ -218,10 +210,5 @@ func (n *Node) Kubelet() *Kubelet { return n.kubelet }
 // Plugin is the node's device plugin. It is not started with the node.
 func (n *Node) Plugin() *Plugin { return n.plugin }
 
-// Path is where a path inside the node is for the test. It is good until the node ends.
-func (n *Node) Path(inside string) string {
-	return filepath.Join("/proc", strconv.Itoa(n.first.Process.Pid), "root", inside)
-}
-
-// Log is the path of a program's log: "kubelet", "containerd" or a plugin's name.
-func (n *Node) Log(name string) string { return filepath.Join(n.dir, "log", name+".log") }
+// Name is the node's host name, and that of its Node object.
+func (n *Node) Name() string { return n.name }

@@ -37,14 +37,14 @@ const pluginName = "kata-device-plugin"
 func (n *Node) AnotherPlugin() *Plugin {
 	n.plugins++
 	name := "plugin-" + strconv.Itoa(n.plugins)
-	return &Plugin{service: service{node: n, name: name}, dir: name}
+	return &Plugin{service: service{box: n.box, name: name}, dir: name}
 }
 
 // Start starts the plugin. It returns when the process runs, which is before it has
 // registered.
 func (p *Plugin) Start(ctx context.Context) error {
 	for _, d := range []string{"root", "run"} {
-		if err := os.MkdirAll(filepath.Join(p.node.dir, p.dir, d), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(p.box.dir, p.dir, d), 0o755); err != nil {
 			return fmt.Errorf("make the plugin's directories: %w", err)
 		}
 	}
@@ -81,7 +81,7 @@ type Line struct {
 // Lines are the plugin's log since the node's start, over all its lives. Device is empty
 // where a line is about several.
 func (p *Plugin) Lines() ([]Line, error) {
-	text, err := os.ReadFile(p.node.Log(p.name))
+	text, err := os.ReadFile(p.box.Log(p.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -136,7 +136,7 @@ func (p *Plugin) AwaitLine(ctx context.Context, what string, is func(Line) bool)
 
 // Health asks the plugin as the standard probe does; an empty name is readiness.
 func (p *Plugin) Health(ctx context.Context, service string) (healthpb.HealthCheckResponse_ServingStatus, error) {
-	conn, err := grpc.NewClient("unix://"+filepath.Join(p.node.dir, p.dir, "run/health.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix://"+filepath.Join(p.box.dir, p.dir, "run/health.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return 0, fmt.Errorf("ask the plugin for its health: %w", err)
 	}
@@ -178,5 +178,5 @@ func (p *Plugin) Alive(ctx context.Context) error {
 // Probe runs the probe program of the image, with the arguments of the manifest.
 func (p *Plugin) Probe(ctx context.Context, args ...string) (string, error) {
 	socket := "-addr=unix://" + filepath.Join(wire.StateDir, p.dir, "run/health.sock")
-	return p.node.Run(ctx, filepath.Join(wire.ProgramDir, "grpc-health-probe"), append([]string{socket}, args...)...)
+	return p.box.Run(ctx, filepath.Join(wire.ProgramDir, "grpc-health-probe"), append([]string{socket}, args...)...)
 }

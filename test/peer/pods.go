@@ -81,8 +81,13 @@ func (n *Node) RemovePod(ctx context.Context, name string) error {
 	})
 }
 
-// full is the name that kubelet gives to a pod of a manifest.
-func full(name string) string { return name + "-" + Hostname }
+// full is the name of a pod to kubelet, which gives another one to a pod of a manifest.
+func (n *Node) full(name string) string {
+	if n.options.Join != nil {
+		return name // by the API server's name
+	}
+	return name + "-" + n.name
+}
 
 // PodStatus is a pod as kubelet shows it, nil if it does not.
 func (n *Node) PodStatus(ctx context.Context, name string) (*v1.Pod, error) {
@@ -95,7 +100,7 @@ func (n *Node) PodStatus(ctx context.Context, name string) (*v1.Pod, error) {
 		return nil, fmt.Errorf("read kubelet's pods: %w", err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Name == full(name) {
+		if list.Items[i].Name == n.full(name) {
 			return &list.Items[i], nil
 		}
 	}

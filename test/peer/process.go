@@ -40,9 +40,9 @@ type Process struct {
 }
 
 // request opens a connection to the node's first process and sends the request.
-func (n *Node) request(ctx context.Context, r wire.Request) (net.Conn, *bufio.Reader, wire.Event, error) {
+func (b *box) request(ctx context.Context, r wire.Request) (net.Conn, *bufio.Reader, wire.Event, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", filepath.Join(n.dir, wire.ControlEnd))
+	conn, err := d.DialContext(ctx, "unix", filepath.Join(b.dir, wire.ControlEnd))
 	if err != nil {
 		return nil, nil, wire.Event{}, fmt.Errorf("reach the node's first process: %w", err)
 	}
@@ -72,8 +72,8 @@ func event(r *bufio.Reader) (e wire.Event, err error) {
 }
 
 // start runs a program inside the node.
-func (n *Node) start(ctx context.Context, name string, s wire.Start) (*Process, error) {
-	conn, r, e, err := n.request(ctx, wire.Request{Start: &s})
+func (b *box) start(ctx context.Context, name string, s wire.Start) (*Process, error) {
+	conn, r, e, err := b.request(ctx, wire.Request{Start: &s})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
@@ -135,8 +135,8 @@ func (p *Process) end(ctx context.Context, s syscall.Signal) (Exit, error) {
 }
 
 // dial connects to a TCP address inside the node.
-func (n *Node) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	conn, r, _, err := n.request(ctx, wire.Request{Dial: address})
+func (b *box) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	conn, r, _, err := b.request(ctx, wire.Request{Dial: address})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s inside the node: %w", address, err)
 	}

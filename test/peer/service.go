@@ -13,7 +13,7 @@ import (
 
 // service is a program of the node that can be stopped and started again.
 type service struct {
-	node *Node
+	box  *box
 	name string
 	proc *Process
 }
@@ -24,7 +24,7 @@ func (s *service) run(ctx context.Context, start wire.Start) (err error) {
 		return fmt.Errorf("start %s: it runs already", s.name)
 	}
 	start.Log = filepath.Join("/var/log", s.name+".log")
-	s.proc, err = s.node.start(ctx, s.name, start)
+	s.proc, err = s.box.start(ctx, s.name, start)
 	return err
 }
 
@@ -83,5 +83,5 @@ func (s *service) died() error {
 	if s.Running() {
 		return nil
 	}
-	return fmt.Errorf("%s has ended: %s; see %s", s.name, s.proc.exit, s.node.Log(s.name))
+	return fmt.Errorf("%s has ended: %s; see %s", s.name, s.proc.exit, s.box.Log(s.name))
 }

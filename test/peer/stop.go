@@ -32,28 +32,13 @@ func (n *Node) Stop() error {
 		return nil
 	}
 	n.stopped = true
-	var errs []error
-	if n.hold != nil {
-		errs = append(errs, n.hold.Close())
-	}
-	if n.first != nil && n.first.Process != nil {
-		// The kernel ends whatever else is in the process namespace before it lets go of
-		// the first process.
-		if err := n.first.Wait(); err != nil {
-			errs = append(errs, fmt.Errorf("end the node's first process: %w", err))
-		}
-	}
+	errs := []error{n.leave()}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if n.cgroup != "" {
 		errs = append(errs, removeCgroups(ctx, n.cgroup))
 	}
-	if n.dir != "" {
-		if n.t.Failed() {
-			errs = append(errs, n.keepLogs())
-		}
-		errs = append(errs, os.RemoveAll(n.dir))
-	}
+	errs = append(errs, n.remove())
 	if n.machine != "" {
 		errs = append(errs, os.RemoveAll(n.machine))
 	}
@@ -61,24 +46,6 @@ func (n *Node) Stop() error {
 		return fmt.Errorf("stop the node: %w", err)
 	}
 	return nil
-}
-
-// keepLogs moves the logs out of the state directory.
-func (n *Node) keepLogs() error {
-	to := filepath.Join(os.TempDir(), "kept-"+filepath.Base(n.dir))
-	if err := os.Rename(filepath.Join(n.dir, "log"), to); err != nil {
-		return fmt.Errorf("keep the logs: %w", err)
-	}
-	n.t.Logf("the logs of %s are in %s", n.t.Name(), to)
-	plugins, err := filepath.Glob(filepath.Join(to, "plugin-*.log"))
-	for _, name := range plugins {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("show the plugin's log: %w", err)
-		}
-		n.t.Logf("%s:\n%s", filepath.Base(name), text)
-	}
-	return err
 }
 
 // sweep removes what a test process left that was killed: its nodes ended with it, but

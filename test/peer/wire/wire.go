@@ -14,9 +14,11 @@ const (
 
 // Spec says what the first process of a node makes. Paths are those of the host.
 type Spec struct {
-	State    string            // the node's state directory
-	Machine  string            // the simulated machine, with dev and sys below it
+	State    string            // the state directory
+	Machine  string            // the simulated machine, with dev and sys below it; empty for none
 	Hostname string            //
+	Network  string            // Alone, Joined or Bridge
+	BootID   string            // what the kernel is to say of this boot; empty leaves what it says
 	Programs map[string]string // name in ProgramDir to path
 	Sysctls  []string          // below /proc/sys: the node gets files of its own for them
 	CDISize  string            // size of a file system for CDI specs alone; empty for none
@@ -27,6 +29,20 @@ type Request struct {
 	Start *Start `json:",omitempty"`
 	Dial  string `json:",omitempty"` // a TCP address inside; after an empty Event the connection is that one
 }
+
+// Networks of a first process.
+const (
+	Alone  = "alone"  // an address and a default route that leads nowhere
+	Joined = "joined" // loopback alone: the test puts an interface in and configures it
+	Bridge = "bridge" // a bridge, to which the test connects others
+)
+
+// Names and addresses of the network of a cluster.
+const (
+	BridgeName    = "lan"
+	BridgeAddress = "192.0.2.1"
+	NodeInterface = "node0"
+)
 
 // Start runs a program. Paths are those inside.
 type Start struct {

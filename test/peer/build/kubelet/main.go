@@ -1,4 +1,4 @@
-//go:build kubelet
+//go:build kubernetes
 
 // Command kubelet is kubelet as it ships, in the version that go.mod has for the tests
 // with the device manager alone. The tag keeps it out of what the other tests compile.

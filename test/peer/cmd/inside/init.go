@@ -33,7 +33,7 @@ func first(specFile string) error {
 	if err := mounts(spec); err != nil {
 		return err
 	}
-	if err := network(); err != nil {
+	if err := network(spec.Network); err != nil {
 		return err
 	}
 	listener, err := net.Listen("unix", filepath.Join(wire.StateDir, wire.ControlEnd))
@@ -47,17 +47,25 @@ func first(specFile string) error {
 	return err
 }
 
-// network gives the namespace what kubelet needs: loopback, and a default route to take
-// the node's address from. Both ends of the pair stay in here, so it leads nowhere.
-func network() error {
-	for _, line := range [][]string{
-		{"link", "set", "lo", "up"},
-		{"link", "add", "node0", "type", "veth", "peer", "name", "node1"},
-		{"link", "set", "node0", "up"},
-		{"link", "set", "node1", "up"},
-		{"addr", "add", "192.0.2.10/24", "dev", "node0"},
-		{"route", "add", "default", "via", "192.0.2.1", "dev", "node0"},
-	} {
+// network gives the namespace what its programs need: loopback, and as a rule an address
+// to be known by. kubelet takes the node's from the default route's interface. Both ends
+// of the pair of one that is alone stay in here, so it leads nowhere.
+func network(kind string) error {
+	lines := map[string][][]string{
+		wire.Alone: {
+			{"link", "add", wire.NodeInterface, "type", "veth", "peer", "name", "node1"},
+			{"link", "set", wire.NodeInterface, "up"},
+			{"link", "set", "node1", "up"},
+			{"addr", "add", "192.0.2.10/24", "dev", wire.NodeInterface},
+			{"route", "add", "default", "via", wire.BridgeAddress, "dev", wire.NodeInterface},
+		},
+		wire.Bridge: {
+			{"link", "add", wire.BridgeName, "type", "bridge"},
+			{"link", "set", wire.BridgeName, "up"},
+			{"addr", "add", wire.BridgeAddress + "/24", "dev", wire.BridgeName},
+		},
+	}
+	for _, line := range append([][]string{{"link", "set", "lo", "up"}}, lines[kind]...) {
 		if err := ip(line...); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func mounts(s wire.Spec) error {
 		func() error { return move(filepath.Join(aside, "run"), "/run") },
 		func() error { return move(filepath.Join(aside, "dev"), "/dev") },
 		func() error { return memory("/tmp", "mode=1777") },
-		func() error { return makeProc(s.Sysctls) },
+		func() error { return makeProc(s) },
 		func() error { return readOnly("/") },
 		// kubelet wants a shared tree for its volumes; it is shared only in here.
 		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
@@ -57,7 +57,10 @@ func makeRun(s wire.Spec, dir string) error {
 			return err
 		}
 	}
-	err := errors.Join(bind(s.State, at(wire.StateDir), false), bind(s.Machine, at(wire.MachineDir), false))
+	err := bind(s.State, at(wire.StateDir), false)
+	if s.Machine != "" {
+		err = errors.Join(err, bind(s.Machine, at(wire.MachineDir), false))
+	}
 	for name, path := range s.Programs {
 		err = errors.Join(err, bindFile(path, filepath.Join(at(wire.ProgramDir), name)))
 	}
@@ -90,36 +93,48 @@ func makeDev(s wire.Spec, dir string) error {
 	for name, to := range map[string]string{"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"} {
 		err = errors.Join(err, os.Symlink(to, filepath.Join(dir, name)))
 	}
-	return errors.Join(err, memory(filepath.Join(dir, "shm"), "mode=1777"),
-		bind(filepath.Join(s.Machine, "dev/vfio"), filepath.Join(dir, "vfio"), false))
+	err = errors.Join(err, memory(filepath.Join(dir, "shm"), "mode=1777"))
+	if s.Machine != "" {
+		err = errors.Join(err, bind(filepath.Join(s.Machine, "dev/vfio"), filepath.Join(dir, "vfio"), false))
+	}
+	return err
 }
 
 // makeProc is /proc of the new process namespace. kubelet sets some values of the
-// kernel, which has no namespaces for them: it gets files in their place.
-func makeProc(sysctls []string) error {
+// kernel, which has no namespaces for them: it gets files in their place. So does what
+// says which boot this is.
+func makeProc(s wire.Spec) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	for _, name := range sysctls {
-		file, value := filepath.Join(wire.StateDir, "sysctl", name), filepath.Join("/proc/sys", name)
-		data, err := os.ReadFile(value)
+	for _, name := range s.Sysctls {
+		data, err := os.ReadFile(filepath.Join("/proc/sys", name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = os.MkdirAll(filepath.Dir(file), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(file, data, 0o600)
-		}
-		if err == nil {
-			err = bind(file, value, false)
+			err = substitute(name, data)
 		}
 		if err != nil {
-			return fmt.Errorf("keep kubelet from %s: %w", value, err)
+			return fmt.Errorf("keep kubelet from %s: %w", name, err)
 		}
 	}
-	return nil
+	if s.BootID == "" {
+		return nil
+	}
+	return substitute("kernel/random/boot_id", []byte(s.BootID))
+}
+
+// substitute puts a file in the place of one of the kernel's values.
+func substitute(name string, data []byte) error {
+	file := filepath.Join(wire.StateDir, "sysctl", name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		return err
+	}
+	return bind(file, filepath.Join("/proc/sys", name), false)
 }
 
 func memory(dir, options string) error {
