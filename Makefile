@@ -59,14 +59,14 @@ test-consumers: ## Read our CDI specs with the libraries that Kata is built with
 	go -C test/consumers vet ./...
 	go -C test/consumers test ./...
 
+# Vet, which go test runs as well, goes through all of Kubernetes anew, for as long as it takes to
+# compile it. That is done once, by the linters, which have vet among them.
 .PHONY: test-kubelet
 test-kubelet: ## Run the tests against kubelet's own device manager
-	go -C test vet ./...
-	go -C test test ./...
-	@go -C test test -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
+	go -C test test -vet=off ./...
+	@go -C test test -vet=off -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
 
-# The second module file has the version; the tag chooses the file in test/kubelet that fits. All
-# other sources are those that were vetted above; once more would take vet through all of Kubernetes.
+# The second module file has the version; the tag chooses the file in test/kubelet that fits.
 KUBERNETES_134 := -vet=off -modfile=kubernetes-1.34.mod -tags=kubernetes134
 
 .PHONY: test-kubelet-1.34
@@ -76,9 +76,17 @@ test-kubelet-1.34: ## Run the same tests against kubelet 1.34's device manager
 
 .PHONY: e2e-node
 e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybox-static, iproute2)
-	go -C test vet -tags=node ./peer/... ./node
-	go -C test test -tags=node -count=1 -v -timeout=10m ./peer
-	go -C test test -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
+	go -C test test -vet=off -tags=node -count=1 -v -timeout=10m ./peer
+	go -C test test -vet=off -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
+
+.PHONY: e2e-cluster
+e2e-cluster: image manifests ## Run the image and the manifests on a whole cluster (needs what e2e-node needs)
+	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay > dist/e2e-cluster.yaml
+	go -C test test -vet=off -tags=node -count=1 -v -timeout=40m ./cluster
+
+.PHONY: peers
+peers: ## Build kubelet, containerd and a control plane into the user's cache
+	go -C test run ./peer/cmd/prepare
 
 .PHONY: kernel
 kernel: ## Fetch and build the kernel of e2e-kernel into the user's cache
