@@ -96,6 +96,16 @@ func (n *Node) RemoveOther(name string) error {
 // with enable_unsafe_noiommu_mode: cdev and class entry are called noiommu-vfioN,
 // and VFIO invents a group (kernel.md 3.6). Unbind undoes it.
 func (n *Node) AddNoIOMMU(a pci.Address) error {
+	return n.bindNoIOMMU(a, mode{vfio: true, prefix: "noiommu-"})
+}
+
+// AddNoIOMMUWithoutCdev does the same as Linux 6.12 does: VFIO invents a group too, but the
+// class entry has the usual name, and neither a dev file nor a node.
+func (n *Node) AddNoIOMMUWithoutCdev(a pci.Address) error {
+	return n.bindNoIOMMU(a, mode{vfio: true, noDev: true})
+}
+
+func (n *Node) bindNoIOMMU(a pci.Address, m mode) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	d, err := n.function(a)
@@ -112,7 +122,7 @@ func (n *Node) AddNoIOMMU(a pci.Address) error {
 	if err := n.ensureGroup(group, "vfio-noiommu"); err != nil {
 		return fmt.Errorf("bind %s without IOMMU: %w", a, err)
 	}
-	steps, err := n.bindSteps(d, "vfio-pci", mode{vfio: true, prefix: "noiommu-"})
+	steps, err := n.bindSteps(d, "vfio-pci", m)
 	if err != nil {
 		return err
 	}

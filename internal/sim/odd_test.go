@@ -78,6 +78,20 @@ func TestNoIOMMU(t *testing.T) {
 	if exists(t, n, dirA+"/iommu_group") || len(names(t, n, "sys/kernel/iommu_groups")) != 0 {
 		t.Error("the group that VFIO invented is there after the unbind")
 	}
+	must(t, n.AddNoIOMMUWithoutCdev(a))
+	if got := read(t, n, "sys/class/vfio-dev/vfio0/uevent"); got != "" {
+		t.Errorf("before Linux 7, uevent is %q", got)
+	}
+	if exists(t, n, "sys/class/vfio-dev/vfio0/dev") || exists(t, n, "dev/vfio/devices") {
+		t.Error("before Linux 7, there is a dev file or a node")
+	}
+	if got := names(t, n, "dev/vfio"); !slices.Equal(got, []string{"noiommu-0", "vfio"}) {
+		t.Errorf("before Linux 7, /dev/vfio has %q", got)
+	}
+	must(t, n.Unbind(a))
+	if exists(t, n, dirA+"/iommu_group") || len(names(t, n, "sys/class/vfio-dev")) != 0 {
+		t.Error("before Linux 7, the group or the class entry is there after the unbind")
+	}
 }
 
 func TestStray(t *testing.T) {
