@@ -9,14 +9,15 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"kata-device-plugin/test/kernel/wire"
 )
+
+// pluginLog is the name of the file with the plugin's log, and how each scenario ended.
+const pluginLog = "plugin.log"
 
 // Report is what a machine's guest told.
 type Report struct {
@@ -34,12 +35,10 @@ func (l *Lab) Boot(ctx context.Context, m Machine, dir string) (*Report, error) 
 	if m.SRIOV {
 		q = l.SRIOV
 	}
-	// A socket's path must be short.
-	sockets, err := os.MkdirTemp("", "lab-")
+	sockets, err := os.MkdirTemp(l.room.dir, "") // a socket's path must be short
 	if err != nil {
 		return r, fmt.Errorf("make a directory for sockets: %w", err)
 	}
-	defer os.RemoveAll(sockets)
 	talk, err := net.Listen("unix", filepath.Join(sockets, "talk"))
 	if err != nil {
 		return r, err
@@ -53,15 +52,17 @@ func (l *Lab) Boot(ctx context.Context, m Machine, dir string) (*Report, error) 
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, q.Program, append(q.Args, l.arguments(m, talk.Addr().String(), control.Addr().String())...)...)
+	cmd, err := leash(ctx, q.Program, append(q.Args, l.arguments(m, talk.Addr().String(), control.Addr().String())...))
+	if err != nil {
+		return r, err
+	}
 	cmd.Env = append(cmd.Environ(), q.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us
 	console, err := os.Create(filepath.Join(dir, "console.log"))
 	if err != nil {
 		return r, err
 	}
 	defer console.Close()
-	fmt.Fprintln(console, "#", strings.Join(cmd.Args, " "))
+	fmt.Fprintln(console, "#", strings.Join(append([]string{q.Program}, cmd.Args[5:]...), " "))
 	cmd.Stdout, cmd.Stderr = console, console
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -110,7 +111,7 @@ func (r *Report) listen(talk, control net.Listener, o wire.Orders, dir string, b
 		return fmt.Errorf("wait for the guest's port: %w", err)
 	}
 	defer guest.Close()
-	log, err := os.Create(filepath.Join(dir, "plugin.log"))
+	log, err := os.Create(filepath.Join(dir, pluginLog))
 	if err != nil {
 		return err
 	}

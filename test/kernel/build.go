@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -39,6 +37,9 @@ func (w *work) kernel(ctx context.Context) (dir string, err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
+	if err := w.install(ctx, toBuild()); err != nil {
+		return "", err
+	}
 	begun := time.Now()
 	w.say("building %s on %d CPUs; this takes about ten minutes on two, once", filepath.Base(tree), runtime.NumCPU())
 	if err := w.build(ctx, tree, dir); err != nil {
@@ -53,6 +54,9 @@ func (w *work) source(ctx context.Context) (tree string, err error) {
 	series := "linux-" + strings.TrimPrefix(sourcePackage, "linux-source-")
 	if tree = w.cached(series, sourceTried); tree != "" {
 		return tree, nil
+	}
+	if err := w.install(ctx, toBuild()); err != nil {
+		return "", err
 	}
 	w.say("fetching %s", sourcePackage)
 	a, err := w.archive(ctx)
@@ -72,11 +76,11 @@ func (w *work) source(ctx context.Context) (tree string, err error) {
 		return "", fmt.Errorf("make room for the kernel's source: %w", err)
 	}
 	w.say("unpacking %s", filepath.Base(tree))
-	if _, err := run(ctx, "", "dpkg-deb", "-x", file, unpacked); err != nil {
+	if _, err := w.run(ctx, "", "dpkg-deb", "-x", file, unpacked); err != nil {
 		return "", fmt.Errorf("unpack %s: %w", sourcePackage, err)
 	}
 	ball := filepath.Join(unpacked, "usr/src", sourcePackage+".tar.xz")
-	if _, err := run(ctx, "", "nice", "tar", "-C", source, "--strip-components=1", "-xJf", ball); err != nil {
+	if _, err := w.run(ctx, "", "nice", "tar", "-C", source, "--strip-components=1", "-xJf", ball); err != nil {
 		return "", fmt.Errorf("unpack the kernel's source: %w", err)
 	}
 	return tree, errors.Join(os.RemoveAll(unpacked), complete(tree))
@@ -92,7 +96,7 @@ func (w *work) build(ctx context.Context, tree, dir string) error {
 	if err := b.compile(ctx, filepath.Join(tree, "build.log")); err != nil {
 		return err
 	}
-	release, err := run(ctx, b.objects, "make", "-s", "kernelrelease")
+	release, err := w.run(ctx, b.objects, "make", "-s", "kernelrelease")
 	if err != nil {
 		return err
 	}
@@ -103,7 +107,7 @@ func (w *work) build(ctx context.Context, tree, dir string) error {
 	}
 	keep := map[string]string{"vmlinux": "vmlinux", ".config": "config"}
 	for _, m := range modules() {
-		found, err := run(ctx, b.objects, "find", ".", "-name", m+".ko")
+		found, err := w.run(ctx, b.objects, "find", ".", "-name", m+".ko")
 		if err != nil || found == "" {
 			return fmt.Errorf("find the module %s: %w", m, errors.Join(err, os.ErrNotExist))
 		}
@@ -145,11 +149,10 @@ func (b *builder) prepare(ctx context.Context) error {
 	if !strings.Contains(string(rules), poseRule) {
 		rules = append(rules, poseRule...)
 	}
-	if err := errors.Join(os.WriteFile(quirks, rules, 0o644),
-		os.WriteFile(filepath.Join(b.source, "drivers/pci/pose.c"), []byte(pose), 0o644)); err != nil {
+	if err := errors.Join(replaceFile(quirks, rules), replaceFile(filepath.Join(b.source, "drivers/pci/pose.c"), []byte(pose))); err != nil {
 		return err
 	}
-	if _, err := run(ctx, "", "make", "-s", "-C", b.source, "O="+b.objects, "ARCH=x86_64", "tinyconfig"); err != nil {
+	if _, err := b.w.run(ctx, "", "make", "-s", "-C", b.source, "O="+b.objects, "ARCH=x86_64", "tinyconfig"); err != nil {
 		return err
 	}
 	// What comes later in the file counts.
@@ -161,7 +164,7 @@ func (b *builder) prepare(ctx context.Context) error {
 	if err := os.WriteFile(file, append(base, config...), 0o644); err != nil {
 		return err
 	}
-	if _, err := run(ctx, "", "make", "-s", "-C", b.source, "O="+b.objects, "ARCH=x86_64", "olddefconfig"); err != nil {
+	if _, err := b.w.run(ctx, "", "make", "-s", "-C", b.source, "O="+b.objects, "ARCH=x86_64", "olddefconfig"); err != nil {
 		return err
 	}
 	result, err := os.ReadFile(file)
@@ -195,13 +198,13 @@ func (b *builder) compile(ctx context.Context, log string) error {
 		return err
 	}
 	defer f.Close()
-	cmd := exec.CommandContext(ctx, "nice", "-n", "10", "make", "-C", b.source, "O="+b.objects, "ARCH=x86_64",
+	cmd, err := b.w.command(ctx, "nice", "-n", "10", "make", "-C", b.source, "O="+b.objects, "ARCH=x86_64",
 		"KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_USER=lab", "KBUILD_BUILD_HOST=lab",
 		fmt.Sprintf("-j%d", runtime.NumCPU()), "vmlinux", "modules")
+	if err != nil {
+		return err
+	}
 	cmd.Stdout, cmd.Stderr = f, f
-	// What make has started ends with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -227,6 +230,12 @@ func (b *builder) compile(ctx context.Context, log string) error {
 		return fmt.Errorf("make: %w; the end of %s:\n%s", err, log, tail(string(text), 20))
 	}
 	return os.Remove(b.busy())
+}
+
+// replaceFile writes a file aside first, so that it is whole whenever we are killed.
+func replaceFile(path string, content []byte) error {
+	aside := path + ".new"
+	return errors.Join(os.WriteFile(aside, content, 0o644), os.Rename(aside, path))
 }
 
 func copyFile(from, to string) error {

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,17 +12,18 @@ import (
 // archive is an apt that knows one suite only and keeps its state to itself: the machine's sources
 // and lists stay as they are.
 type archive struct {
+	w          *work
 	dir, suite string
 	options    []string
 }
 
 // archive opens the suite with the packages that we need, at the mirror that this machine uses.
 func (w *work) archive(ctx context.Context) (*archive, error) {
-	codename, err := run(ctx, "", "sh", "-c", ". /etc/os-release && echo $VERSION_CODENAME")
+	codename, err := w.run(ctx, "", "sh", "-c", ". /etc/os-release && echo $VERSION_CODENAME")
 	if err != nil {
 		return nil, fmt.Errorf("find out which Debian this is: %w", err)
 	}
-	mirrors, err := run(ctx, "", "apt-get", "indextargets", "--format", "$(REPO_URI)", "Codename: "+codename)
+	mirrors, err := w.run(ctx, "", "apt-get", "indextargets", "--format", "$(REPO_URI)", "Codename: "+codename)
 	if err != nil {
 		return nil, fmt.Errorf("find the mirror: %w", err)
 	}
@@ -29,11 +31,11 @@ func (w *work) archive(ctx context.Context) (*archive, error) {
 	if mirror == "" {
 		return nil, fmt.Errorf("%w: no apt source of %q is configured, from which %s could come", ErrMissing, codename, sourcePackage)
 	}
-	a := &archive{dir: filepath.Join(w.cache, "apt"), suite: codename}
+	a := &archive{w: w, dir: filepath.Join(w.cache, "apt"), suite: codename}
 	if codename == "bookworm" {
 		a.suite = "bookworm-backports" // its own kernel has no character devices for VFIO
 	}
-	for _, d := range []string{"lists/partial", "cache/archives/partial", "packages"} {
+	for _, d := range []string{"lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(a.dir, d), 0o755); err != nil {
 			return nil, fmt.Errorf("make the state of a private apt: %w", err)
 		}
@@ -47,7 +49,7 @@ func (w *work) archive(ctx context.Context) (*archive, error) {
 	a.options = []string{"-qq", "-oDir::Etc::sourcelist=" + list, "-oDir::Etc::sourceparts=/dev/null",
 		"-oDir::State::Lists=" + filepath.Join(a.dir, "lists"), "-oDir::Cache=" + filepath.Join(a.dir, "cache"),
 		"-oAPT::Sandbox::User=root"}
-	if _, err := run(ctx, "", "apt-get", append(a.options, "update")...); err != nil {
+	if _, err := w.run(ctx, "", "apt-get", append(a.options, "update")...); err != nil {
 		return nil, fmt.Errorf("read the package list of %s: %w", a.suite, err)
 	}
 	return a, nil
@@ -56,14 +58,18 @@ func (w *work) archive(ctx context.Context) (*archive, error) {
 // fetch downloads a package and returns its file and version. The caller removes the file.
 func (a *archive) fetch(ctx context.Context, pkg string) (file, version string, err error) {
 	dir := filepath.Join(a.dir, "packages")
-	if _, err := run(ctx, dir, "apt-get", append(a.options, "download", pkg+"/"+a.suite)...); err != nil {
+	// What a run that was killed has left may be an older version.
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+		return "", "", fmt.Errorf("download %s: %w", pkg, err)
+	}
+	if _, err := a.w.run(ctx, dir, "apt-get", append(a.options, "download", pkg+"/"+a.suite)...); err != nil {
 		return "", "", fmt.Errorf("download %s: %w", pkg, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, pkg+"_*.deb"))
 	if err != nil || len(files) != 1 {
 		return "", "", fmt.Errorf("download %s: %d files %v afterwards, want one", pkg, len(files), files)
 	}
-	if version, err = run(ctx, "", "dpkg-deb", "-f", files[0], "Version"); err != nil {
+	if version, err = a.w.run(ctx, "", "dpkg-deb", "-f", files[0], "Version"); err != nil {
 		return "", "", fmt.Errorf("read the version of %s: %w", pkg, err)
 	}
 	return files[0], version, nil

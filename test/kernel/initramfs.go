@@ -9,8 +9,8 @@ import (
 )
 
 // initramfs builds the guest's first process and the plugin, and packs them with the modules.
-func (w *work) initramfs(ctx context.Context, dir, built string) (string, error) {
-	root, err := run(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "kata-device-plugin")
+func (w *work) initramfs(ctx context.Context, built string) (string, error) {
+	root, err := w.run(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "kata-device-plugin")
 	if err != nil {
 		return "", fmt.Errorf("find the main module: %w", err)
 	}
@@ -23,8 +23,8 @@ func (w *work) initramfs(ctx context.Context, dir, built string) (string, error)
 		{root, "./cmd/kata-device-plugin", "kata-device-plugin"}, // as `make build` builds it
 		{filepath.Join(root, "test/kernel"), "./guest", "init"},
 	} {
-		path := filepath.Join(dir, p.name)
-		_, err := run(ctx, p.in, "env", "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH=amd64", "go", "build", "-trimpath",
+		path := filepath.Join(w.dir, p.name)
+		_, err := w.run(ctx, p.in, "env", "CGO_ENABLED=0", "GOWORK=off", "GOOS=linux", "GOARCH=amd64", "go", "build", "-trimpath",
 			"-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w -buildid=", "-o", path, p.pkg)
 		if err != nil {
 			return "", fmt.Errorf("build %s: %w", p.name, err)
@@ -38,7 +38,7 @@ func (w *work) initramfs(ctx context.Context, dir, built string) (string, error)
 			return "", err
 		}
 	}
-	path := filepath.Join(dir, "initramfs")
+	path := filepath.Join(w.dir, "initramfs")
 	if err := os.WriteFile(path, a.end(), 0o644); err != nil {
 		return "", fmt.Errorf("write the initramfs: %w", err)
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,19 +19,29 @@ func TestKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it starts virtual machines, and builds a kernel when there is none in the cache")
 	}
+	if value := os.Getenv(childVariable); value != "" {
+		killedMachine(t, value)
+		return
+	}
 	begun := time.Now()
-	lab, err := Prepare(t.Context(), t.TempDir(), os.Stderr)
+	lab, err := Prepare(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := lab.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Logf("ready after %s: kernel %s, QEMU %s and %s", time.Since(begun).Round(time.Second), lab.Release, lab.Small.Version, lab.SRIOV.Version)
 	for _, m := range Machines() {
 		t.Run(m.Name, func(t *testing.T) { runMachine(t, lab, m) })
 	}
+	t.Run("a killed run leaves nothing", func(t *testing.T) { machineIsKilled(t, lab) })
 }
 
 func runMachine(t *testing.T, lab *Lab, m Machine) {
-	dir := logs(t, m)
+	dir := logs(t, lab, m)
 	ctx := t.Context()
 	r, err := lab.Boot(ctx, m, dir)
 	if err != nil {
@@ -56,7 +67,7 @@ func runMachine(t *testing.T, lab *Lab, m Machine) {
 		t.Run("the simulator does not differ", func(t *testing.T) { compare(t, r.Tables) })
 	}
 	if t.Failed() {
-		t.Logf("the logs are in %s; the plugin's:\n%s", dir, end(filepath.Join(dir, "plugin.log")))
+		t.Logf("the end of the plugin's log:\n%s", end(filepath.Join(dir, pluginLog)))
 	}
 }
 
@@ -81,24 +92,26 @@ func compare(t *testing.T, tables []wire.Line) {
 }
 
 // logs is where a machine's logs go. Those of one that fails are kept.
-func logs(t *testing.T, m Machine) string {
+func logs(t *testing.T, lab *Lab, m Machine) string {
 	t.Helper()
 	name := strings.ReplaceAll(m.Name, " ", "-")
-	if parent := os.Getenv(logsVariable); parent != "" {
-		dir := filepath.Join(parent, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return dir
+	parent := os.Getenv(logsVariable)
+	if parent == "" {
+		parent = lab.room.dir
 	}
-	dir, err := os.MkdirTemp("", "kernel-"+name+"-")
-	if err != nil {
+	dir := filepath.Join(parent, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if !t.Failed() {
-			os.RemoveAll(dir)
+		if !t.Failed() || parent != lab.room.dir {
+			return
 		}
+		kept, err := os.MkdirTemp("", "kernel-"+name+"-")
+		if err := errors.Join(err, os.Rename(dir, kept)); err != nil {
+			t.Errorf("keep the logs: %v", err)
+		}
+		t.Logf("the logs are in %s", kept)
 	})
 	return dir
 }

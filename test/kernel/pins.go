@@ -21,13 +21,17 @@ func qemuPackages() []string {
 // need is a file or program that a Debian package brings.
 type need struct{ pkg, program, file string }
 
-// needs are what building and running take beyond Go.
-func needs() []need {
+// toRun is what running takes beyond Go, and toBuild what fetching and building takes, once.
+func toRun() []need {
+	return []need{{pkg: "qemu-system-x86", program: emulator}}
+}
+
+func toBuild() []need {
 	return []need{
+		{pkg: "apt", program: "apt-get"}, {pkg: "dpkg", program: "dpkg-deb"},
 		{pkg: "gcc", program: "gcc"}, {pkg: "make", program: "make"}, {pkg: "libc6-dev", file: "/usr/include/stdio.h"},
 		{pkg: "bc", program: "bc"}, {pkg: "flex", program: "flex"}, {pkg: "bison", program: "bison"},
-		{pkg: "libelf-dev", file: "/usr/include/libelf.h"},
-		{pkg: "xz-utils", program: "xz"}, {pkg: "qemu-system-x86", program: "qemu-system-x86_64"},
+		{pkg: "libelf-dev", file: "/usr/include/libelf.h"}, {pkg: "xz-utils", program: "xz"},
 	}
 }
 

@@ -22,7 +22,7 @@ const emulator = "qemu-system-x86_64"
 
 // qemus are the installed QEMU, and one with virtual functions: the same, or one of its own.
 func (w *work) qemus(ctx context.Context) (small, sriov QEMU, err error) {
-	version, err := run(ctx, "", emulator, "--version")
+	version, err := w.run(ctx, "", emulator, "--version")
 	if err != nil {
 		return small, sriov, err
 	}
@@ -44,7 +44,7 @@ func (w *work) qemus(ctx context.Context) (small, sriov QEMU, err error) {
 			"-L", "/usr/lib/ipxe/qemu"}, // boot ROMs of network cards, as the installed QEMU has them
 		Env: []string{"QEMU_MODULE_DIR=" + filepath.Join(dir, "usr/lib/x86_64-linux-gnu/qemu")},
 	}
-	if version, err = run(ctx, "", sriov.Program, "--version"); err != nil {
+	if version, err = w.run(ctx, "", sriov.Program, "--version"); err != nil {
 		return small, sriov, fmt.Errorf("start the QEMU in %s: %w", dir, err)
 	}
 	sriov.Version = numbers(version)
@@ -77,7 +77,7 @@ func (w *work) unpackQEMU(ctx context.Context) (dir string, err error) {
 				return "", err
 			}
 		}
-		_, err = run(ctx, "", "dpkg-deb", "-x", file, dir)
+		_, err = w.run(ctx, "", "dpkg-deb", "-x", file, dir)
 		if err := errors.Join(err, os.Remove(file)); err != nil {
 			return "", err
 		}

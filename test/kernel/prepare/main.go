@@ -14,20 +14,13 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	lab, err := kernel.Prepare(ctx, os.Stderr)
+	if err == nil {
+		err = lab.Close()
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prepare:", err)
 		os.Exit(1)
 	}
-}
-
-func run(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "prepare-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	_, err = kernel.Prepare(ctx, dir, os.Stderr)
-	return err
 }
