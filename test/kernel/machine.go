@@ -52,7 +52,7 @@ func Machines() []Machine {
 		{
 			Name: "small without IOMMU", Args: withoutIOMMU(small()), Poses: smallPoses(), Devices: smallDevices(),
 			Options:   map[string]string{"vfio": "enable_unsafe_noiommu_mode=1"},
-			Scenarios: []string{"nothing without an IOMMU", "SIGTERM"},
+			Scenarios: []string{"nothing without an IOMMU", "tables without an IOMMU", "SIGTERM"},
 		},
 		{
 			Name: "full", SRIOV: true, Args: full(), Poses: fullPoses(), Devices: fullDevices(),

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
 
@@ -20,7 +22,7 @@ import (
 
 // Replay lays the machine of a kernel's tables out with the simulator, makes it take the same steps,
 // and compares what the two show after each. It returns the differences by the table's name.
-func Replay(tables []wire.Line) (map[string][]string, error) {
+func Replay(tables []wire.Line) (all map[string][]string, err error) {
 	if len(tables) == 0 {
 		return nil, errors.New("compare the simulator with the kernel: there is no table")
 	}
@@ -28,7 +30,13 @@ func Replay(tables []wire.Line) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	r, err := swept(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	// With another umask the simulator has to correct modes, which a watcher is told.
+	defer unix.Umask(unix.Umask(0o022))
 	platform, err := layout(tables[0].Table)
 	if err != nil {
 		return nil, fmt.Errorf("read the kernel's first table: %w", err)
@@ -37,7 +45,14 @@ func Replay(tables []wire.Line) (map[string][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[string][]string{}
+	told, err := facts.NewEvents(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer told.Close()
+	_, minor := n.DevNumber(1)
+	numbered := minor != 0
+	all = map[string][]string{}
 	for i, t := range tables {
 		if i > 0 {
 			for _, s := range t.Steps {
@@ -46,7 +61,14 @@ func Replay(tables []wire.Line) (map[string][]string, error) {
 				}
 			}
 		}
-		all[t.Name] = differences(t.Table, facts.Take(dir))
+		events, err := told.Take()
+		if err != nil {
+			return all, err
+		}
+		all[t.Name] = differences(t.Table, facts.Take(dir), numbered)
+		if i > 0 && !slices.Equal(t.Events, events) {
+			all[t.Name] = append(all[t.Name], fmt.Sprintf("a watcher of the kernel's nodes is told %q, one of the simulator's %q", t.Events, events))
+		}
 	}
 	return all, nil
 }
@@ -119,6 +141,13 @@ func function(t facts.Table, at string) (sim.Function, error) {
 
 // step has the simulator do what was done to the kernel. What comes is as the kernel's table has it.
 func step(n *sim.Node, s wire.Step, after facts.Table) error {
+	switch s.Do {
+	case wire.AddMediated:
+		_, err := n.AddMdev(s.Address)
+		return err
+	case wire.LoseMediated:
+		return n.RemoveOther(s.Address)
+	}
 	a, err := pci.ParseAddress(s.Address)
 	if err != nil {
 		return err
@@ -126,10 +155,14 @@ func step(n *sim.Node, s wire.Step, after facts.Table) error {
 	switch s.Do {
 	case wire.Bind:
 		return n.Bind(a, s.Driver)
+	case wire.BindNoIOMMU:
+		return n.AddNoIOMMUWithoutCdev(a)
 	case wire.Unbind:
 		return n.Unbind(a)
 	case wire.Hold:
 		return n.UnbindBusy(a)
+	case wire.HoldRemoved:
+		return n.RemoveBusy(a)
 	case wire.Release:
 		return n.Release(a)
 	case wire.VFs:
@@ -146,9 +179,10 @@ func step(n *sim.Node, s wire.Step, after facts.Table) error {
 	return fmt.Errorf("step %q: %w", s.Do, errors.ErrUnsupported)
 }
 
-// differences compares two tables, entry by entry.
-func differences(kernel, simulator facts.Table) []string {
-	k, s := major(kernel), major(simulator)
+// differences compares two tables, entry by entry. Without privilege the simulator has no numbers of
+// devices.
+func differences(kernel, simulator facts.Table, numbered bool) []string {
+	k, s := major(kernel, numbered), major(simulator, numbered)
 	names := maps.Clone(kernel)
 	maps.Copy(names, simulator)
 	var all []string
@@ -171,14 +205,26 @@ func differences(kernel, simulator facts.Table) []string {
 	return all
 }
 
-// major returns a function that puts M in the place of the dynamic major of VFIO's devices.
-func major(t facts.Table) func(string) string {
+// major returns a function that puts M in the place of the dynamic major of VFIO's devices, and, where
+// numbers and owners are not to be compared, letters in the place of all of them.
+func major(t facts.Table, numbered bool) func(string) string {
+	anybody := regexp.MustCompile(`^(0[0-7]+) \d+:\d+`) // as facts writes a node
+	owner := func(s string) string {
+		if numbered {
+			return s
+		}
+		return anybody.ReplaceAllString(s, "${1} u:g")
+	}
+	put := "${1}M:${2}"
+	if !numbered {
+		put = "${1}M:m"
+	}
 	number := regexp.MustCompile(`^"(\d+):\d+\\n"$`)
 	for name, value := range t {
 		if m := number.FindStringSubmatch(value); m != nil && path.Base(name) == "dev" {
-			r := strings.NewReplacer(`"`+m[1]+":", `"M:`, " "+m[1]+":", " M:")
-			return r.Replace
+			mine := regexp.MustCompile(`(^"| )` + m[1] + `:(\d+)`)
+			return func(s string) string { return mine.ReplaceAllString(owner(s), put) }
 		}
 	}
-	return func(s string) string { return s }
+	return owner
 }

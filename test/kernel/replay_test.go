@@ -13,22 +13,39 @@ import (
 	"kata-device-plugin/test/kernel/wire"
 )
 
-// recorded are tables of a simulated machine, which stands for the kernel here.
-func recorded(t *testing.T) []wire.Line {
+// simulated lays a machine out, which stands for the kernel here.
+func simulated(t *testing.T, p sim.Platform) (dir string, n *sim.Node) {
 	t.Helper()
 	dir, err := sim.TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	gpu := sim.Function{Path: "pci0000:20/0000:20:01.0/0000:21:00.0", Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1,
+	if n, err = sim.New(dir, p); err != nil {
+		t.Fatal(err)
+	}
+	return dir, n
+}
+
+// twoFunctions are a GPU and one with VFs.
+func twoFunctions() (gpu, pf sim.Function) {
+	gpu = sim.Function{Path: "pci0000:20/0000:20:01.0/0000:21:00.0", Vendor: 0x10de, Device: 0x2330, SubVendor: 0x10de, SubDevice: 0x16c1,
 		Class: 0x030200, Revision: 0xa1, NUMA: 1, Group: "7"}
-	pf := gpu
+	pf = gpu
 	pf.Path, pf.Group, pf.TotalVFs, pf.VFOffset, pf.VFDevice = "pci0000:20/0000:20:02.0/0000:22:00.0", "8", 4, 16, 0x10ca
-	n, err := sim.New(dir, sim.Platform{Functions: []sim.Function{gpu, pf}})
+	return gpu, pf
+}
+
+// recorded are the tables of a simulated machine.
+func recorded(t *testing.T) []wire.Line {
+	t.Helper()
+	gpu, pf := twoFunctions()
+	dir, n := simulated(t, sim.Platform{Functions: []sim.Function{gpu, pf}})
+	told, err := facts.NewEvents(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer told.Close()
 	tables := []wire.Line{{Name: "0", Table: facts.Take(dir)}}
 	for _, s := range []wire.Step{
 		{Do: wire.Bind, Address: "0000:21:00.0", Driver: "vfio-pci"}, {Do: wire.Bind, Address: "0000:22:00.0", Driver: "vfio-pci"},
@@ -36,6 +53,7 @@ func recorded(t *testing.T) []wire.Line {
 		{Do: wire.Unbind, Address: "0000:22:00.0"}, {Do: wire.Hold, Address: "0000:21:00.0"}, {Do: wire.Release, Address: "0000:21:00.0"},
 		{Do: wire.Remove, Address: "0000:21:00.0"}, {Do: wire.Add, Address: "0000:21:00.0"},
 	} {
+		var err error
 		if s.Do == wire.Add {
 			err = n.Add(gpu)
 		} else {
@@ -44,7 +62,11 @@ func recorded(t *testing.T) []wire.Line {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables = append(tables, wire.Line{Name: s.Do + " " + s.Address + " " + pci.ID(s.Count).String(), Table: facts.Take(dir), Steps: []wire.Step{s}})
+		events, err := told.Take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, wire.Line{Events: events, Name: s.Do + " " + s.Address + " " + pci.ID(s.Count).String(), Table: facts.Take(dir), Steps: []wire.Step{s}})
 	}
 	return tables
 }
@@ -73,11 +95,11 @@ func TestReplayNotices(t *testing.T) {
 		}
 		other := maps.Clone(kernel)
 		other[name] += "?"
-		if d := differences(kernel, other); len(d) == 0 || !strings.Contains(strings.Join(d, "\n"), "/"+name+": ") {
+		if d := differences(kernel, other, true); len(d) == 0 || !strings.Contains(strings.Join(d, "\n"), "/"+name+": ") {
 			t.Errorf("another %s is not noticed: %v", name, d)
 		}
 		delete(other, name)
-		if len(differences(kernel, other)) == 0 || len(differences(other, kernel)) == 0 {
+		if len(differences(kernel, other, true)) == 0 || len(differences(other, kernel, true)) == 0 {
 			t.Errorf("that %s is missing is not noticed", name)
 		}
 	}

@@ -31,6 +31,7 @@ type lab struct {
 	kubelet *kubelet
 	plugin  *plugin
 	steps   []wire.Step // since the last table
+	events  *facts.Events
 }
 
 // scenario is something to go through. One that is raw finds the machine as the scenario before left
@@ -174,8 +175,19 @@ func (s *stage) refused(d wire.Device) string {
 	return err.Error()
 }
 
-// table takes down what the product reads now.
+// table takes down what the product reads now, and what it was told since the table before. What was
+// done before the first one is no news: the layout is read from there.
 func (s *stage) table(name string) {
-	s.port.send(wire.Line{Kind: wire.Table, Name: name, Table: facts.Take("/"), Steps: s.steps})
+	if s.events == nil {
+		var err error
+		s.events, err = facts.NewEvents("/")
+		s.must(err)
+	}
+	events, err := s.events.Take()
+	s.must(err)
+	s.port.send(wire.Line{Kind: wire.Table, Name: name, Table: facts.Take("/"), Steps: s.steps, Events: events})
 	s.steps = nil
 }
+
+// did notes a step for the simulator to repeat.
+func (l *lab) did(s wire.Step) { l.steps = append(l.steps, s) }

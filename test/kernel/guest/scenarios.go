@@ -39,6 +39,7 @@ func scenarios() map[string]scenario {
 		"memory":                                       {run: memory},
 		"SIGTERM":                                      {raw: true, run: terminate},
 		"nothing without an IOMMU":                     {raw: true, run: withoutIOMMU},
+		"tables without an IOMMU":                      {raw: true, run: tablesWithoutIOMMU},
 		"a display with its audio":                     {run: display},
 		"a PF with VFs":                                {run: physicalFunction},
 		"a PF is unbound while held":                   {run: pfHeld},

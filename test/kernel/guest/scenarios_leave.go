@@ -210,9 +210,8 @@ func finding(id, device string) func(entry) bool {
 // mediated makes a VFIO device that is no PCI function.
 func mediated(s *stage) {
 	s.must(s.loadModules("mdev", "mtty"))
-	const uuid = "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"
 	from := s.plugin.mark()
-	s.must(put("/sys/devices/virtual/mtty/mtty/mdev_supported_types/mtty-1/create", uuid))
+	s.must(createMediated())
 	e, ok := s.plugin.logged(from, patience, finding("HST024", ""))
 	if !ok {
 		s.errorf("the log does not say HST024")
@@ -222,5 +221,13 @@ func mediated(s *stage) {
 		s.becomes(d, healthy)
 		s.granted(d)
 	}
-	s.must(put("/sys/bus/mdev/devices/"+uuid+"/remove", "1"), unloadModules("mdev", "mtty"))
+	s.must(removeMediated(), unloadModules("mdev", "mtty"))
 }
+
+const mediatedID = "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001"
+
+func createMediated() error {
+	return put("/sys/devices/virtual/mtty/mtty/mdev_supported_types/mtty-1/create", mediatedID)
+}
+
+func removeMediated() error { return put("/sys/bus/mdev/devices/"+mediatedID+"/remove", "1") }

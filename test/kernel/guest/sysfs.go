@@ -86,7 +86,7 @@ func (l *lab) bind(address, name string) error {
 			return fmt.Errorf("bind %s to %s: %w", address, name, err)
 		}
 	}
-	l.steps = append(l.steps, wire.Step{Do: wire.Bind, Address: address, Driver: name})
+	l.did(wire.Step{Do: wire.Bind, Address: address, Driver: name})
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (l *lab) unbind(address string) error {
 	if err := put(functions+address+"/driver/unbind", address); err != nil {
 		return fmt.Errorf("unbind %s: %w", address, err)
 	}
-	l.steps = append(l.steps, wire.Step{Do: wire.Unbind, Address: address})
+	l.did(wire.Step{Do: wire.Unbind, Address: address})
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (l *lab) setVFs(pf string, count int, driver string) error {
 	if err := put(functions+pf+"/sriov_numvfs", fmt.Sprint(count)); err != nil {
 		return fmt.Errorf("set the number of VFs of %s to %d: %w", pf, count, err)
 	}
-	l.steps = append(l.steps, wire.Step{Do: wire.VFs, Address: pf, Count: count, Driver: driver})
+	l.did(wire.Step{Do: wire.VFs, Address: pf, Count: count, Driver: driver})
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (l *lab) remove(address string) error {
 	if err := put(functions+address+"/remove", "1"); err != nil {
 		return fmt.Errorf("remove %s: %w", address, err)
 	}
-	l.steps = append(l.steps, wire.Step{Do: wire.Remove, Address: address})
+	l.did(wire.Step{Do: wire.Remove, Address: address})
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (l *lab) rescan(address string) error {
 	if err := put("/sys/bus/pci/rescan", "1"); err != nil {
 		return fmt.Errorf("rescan the bus for %s: %w", address, err)
 	}
-	l.steps = append(l.steps, wire.Step{Do: wire.Add, Address: address})
+	l.did(wire.Step{Do: wire.Add, Address: address})
 	return nil
 }
 

@@ -63,30 +63,36 @@ type Line struct {
 	Notes []string `json:"notes,omitempty"`
 	// Text is a line of the log.
 	Text string `json:"text,omitempty"`
-	// Table has the facts, and Steps what was done since the table before.
-	Table facts.Table `json:"table,omitempty"`
-	Steps []Step      `json:"steps,omitempty"`
+	// Table has the facts, Steps what was done since the table before, and Events what a watcher was
+	// told meanwhile.
+	Table  facts.Table `json:"table,omitempty"`
+	Steps  []Step      `json:"steps,omitempty"`
+	Events []string    `json:"events,omitempty"`
 	// Command is for QEMU's monitor.
 	Command json.RawMessage `json:"command,omitempty"`
 }
 
 // Step is one change of the hardware's state, which the simulator can make as well.
 type Step struct {
-	Do      string `json:"do"` // one of the words below
-	Address string `json:"address"`
+	Do      string `json:"do"`      // one of the words below
+	Address string `json:"address"` // or the mediated device's UUID
 	Driver  string `json:"driver,omitempty"`
 	Count   int    `json:"count,omitempty"`
 }
 
 // What a step does.
 const (
-	Bind    = "bind"
-	Unbind  = "unbind"
-	Hold    = "unbind while held"
-	Release = "release"
-	VFs     = "set VFs"
-	Remove  = "remove"
-	Add     = "add"
+	Bind         = "bind"
+	BindNoIOMMU  = "bind without IOMMU"
+	Unbind       = "unbind"
+	Hold         = "unbind while held"
+	HoldRemoved  = "remove while held"
+	Release      = "release"
+	VFs          = "set VFs"
+	Remove       = "remove"
+	Add          = "add"
+	AddMediated  = "add mediated"
+	LoseMediated = "remove mediated"
 )
 
 // Answer is the host's reply to a QMP command.
