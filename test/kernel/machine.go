@@ -40,9 +40,10 @@ func Machines() []Machine {
 			Scenarios: []string{
 				"the plugin starts before VFIO is loaded", "Landlock confines the plugin", "identity and NUMA",
 				"a function without a NUMA node", "tables", "bind and unbind are announced", "change to announcement",
-				"rebind keeps the ID", "numbers are swapped", "unbind while held", "the last device leaves and the first returns",
+				"rebind keeps the ID", "numbers are swapped", "unbind while held", "rebind while held", "the last device leaves and the first returns",
 				"hot-unplug and hot-plug", "hot-unplug while held", "remove and rescan", "a companion of the host", "a companion that leaves",
-				"a mediated device", "module unload and load", "kubelet restarts", "memory", "kill and restart", "SIGTERM",
+				"a mediated device", "module unload and load", "nothing can be read", "kubelet restarts", "the wall clock steps", "memory",
+				"kill and restart", "two plugins", "SIGTERM",
 			},
 		},
 		{

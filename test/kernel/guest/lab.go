@@ -47,7 +47,10 @@ type stage struct {
 	errors, notes []string
 }
 
-var errFatal = errors.New("the scenario cannot go on")
+var (
+	errFatal  = errors.New("the scenario cannot go on")
+	errUnwell = errors.New("it does not serve")
+)
 
 func (s *stage) errorf(format string, args ...any) {
 	s.errors = append(s.errors, fmt.Sprintf(format, args...))
@@ -78,7 +81,7 @@ func (l *lab) runAll(all map[string]scenario) {
 		} else {
 			s.errorf("there is no scenario of this name; there are %v", slices.Sorted(maps.Keys(all)))
 		}
-		s.errors = append(s.errors, l.kubelet.blames()...)
+		s.errors = append(append(s.errors, l.kubelet.blames()...), l.plugin.blames()...)
 		l.port.send(wire.Line{Kind: wire.Result, Name: name, Errors: s.errors, Notes: s.notes, Took: time.Since(begun)})
 	}
 }
@@ -109,6 +112,10 @@ func (s *stage) base() {
 			s.must(s.bind(d.ID, "vfio-pci"))
 		case d.Resource != "" && d.Role != "" && now != "":
 			s.must(s.unbind(d.ID))
+			if known, _ := s.kubelet.announced(d.Resource); slices.Contains(known, d.ID) {
+				s.refused(d) // so it has been looked at
+				s.becomes(d, unhealthy)
+			}
 		}
 	}
 	for _, d := range s.plain() {

@@ -18,9 +18,11 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		// The pod's process: it becomes the plugin, or says why it cannot.
-		fmt.Fprintln(os.Stderr, becomePlugin(os.Args[1]))
-		os.Exit(1)
+		if err := child(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "init:", err)
@@ -28,6 +30,17 @@ func main() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	select {} // the first process must not end
+}
+
+// child is what this program does as a process that the first one has started.
+func child(args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "become":
+		return becomePlugin(args[1]) // it returns only to say why it cannot
+	case len(args) == 3 && args[0] == "try":
+		return tryAll(args[1], args[2])
+	}
+	return fmt.Errorf("start with %q: %w", args, os.ErrInvalid)
 }
 
 func run() error {

@@ -21,7 +21,7 @@ import (
 // entry is a line of the plugin's log, as far as scenarios ask for it.
 type entry struct {
 	Level, Msg, Finding, Reason string
-	Device                      any // an ID, or several
+	Resource, Device            any // one, or several
 	Landlock                    *int
 }
 
@@ -33,6 +33,9 @@ type plugin struct {
 	mu      sync.Mutex
 	entries []entry
 	changed chan struct{}
+	told    map[string]bool // what was found, and is
+	sick    map[string]string
+	faults  []string
 }
 
 // startPlugin starts the shipped program as the manifest does.
@@ -43,7 +46,8 @@ func startPlugin(p *port) (*plugin, error) {
 			return nil, err
 		}
 	}
-	s := &plugin{cmd: exec.Command("/proc/self/exe", "/kata-device-plugin"), gone: make(chan struct{}), changed: make(chan struct{})}
+	s := &plugin{cmd: exec.Command("/proc/self/exe", "become", "/kata-device-plugin"), gone: make(chan struct{}), changed: make(chan struct{}),
+		told: map[string]bool{}, sick: map[string]string{}}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	s.cmd.Env = []string{}
 	out, err := s.cmd.StderrPipe()
@@ -62,6 +66,7 @@ func startPlugin(p *port) (*plugin, error) {
 				e.Msg = lines.Text()
 			}
 			s.mu.Lock()
+			s.once(e)
 			s.entries = append(s.entries, e)
 			close(s.changed)
 			s.changed = make(chan struct{})
@@ -71,6 +76,41 @@ func startPlugin(p *port) (*plugin, error) {
 		close(s.gone)
 	}()
 	return s, nil
+}
+
+// once holds a line against those before: of what stays as it is, the log tells one time. The caller
+// holds the mutex.
+func (s *plugin) once(e entry) {
+	what := fmt.Sprint(e.Finding, " ", e.Resource, " ", e.Device, " ", e.Reason)
+	device := fmt.Sprint(e.Resource, " ", e.Device)
+	again := false
+	switch e.Msg {
+	case "found":
+		again = s.told[what]
+		s.told[what] = e.Level != "INFO" // that a note is over is not told
+	case "no longer found":
+		delete(s.told, what)
+	case "unhealthy":
+		again = s.sick[device] == what
+		s.sick[device] = what
+	case "healthy":
+		delete(s.sick, device)
+	}
+	if again {
+		s.faults = append(s.faults, "the log tells a second time: "+what)
+	}
+}
+
+// blames returns the faults since the last call.
+func (s *plugin) blames() []string {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.faults
+	s.faults = nil
+	return f
 }
 
 func (s *plugin) running() bool {

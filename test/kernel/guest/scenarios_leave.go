@@ -50,6 +50,32 @@ func unbindHeld(s *stage) {
 	s.granted(d)
 }
 
+// rebindHeld has the driver come back while the kernel still waits to take it away: both writes hang,
+// and when the VM ends the function leaves and returns at once.
+func rebindHeld(s *stage) {
+	d := s.plain()[0]
+	name := cdev(d.ID)
+	vm, err := hold(d.ID)
+	s.must(err)
+	unbound := s.while(func() error { return s.unbind(d.ID) })
+	s.becomes(d, unhealthy)
+	bound := s.while(func() error { return put("/sys/bus/pci/drivers/vfio-pci/bind", d.ID) })
+	// The number is free only when the VM has let go of it.
+	other := s.plain()[1]
+	s.must(s.unbind(other.ID), s.bind(other.ID, "vfio-pci"))
+	if cdev(other.ID) == name {
+		s.errorf("%s has the number of %s, which is still held", other.ID, d.ID)
+	}
+	s.becomes(other, healthy)
+	s.refused(d)
+	s.must(vm.Close())
+	unbound()
+	bound()
+	s.becomes(d, healthy)
+	s.granted(d)
+	s.granted(other)
+}
+
 // plugOut and plugIn have QEMU take the hot-pluggable function away and put it back.
 func (s *stage) plugOut() error { return s.port.qmp("device_del", map[string]any{"id": "hot0"}) }
 

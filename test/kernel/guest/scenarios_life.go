@@ -38,12 +38,7 @@ func kill(s *stage) {
 // kubeletRestarts has the plugin register again.
 func kubeletRestarts(s *stage) {
 	s.must(s.kubelet.stop())
-	ok := s.kubelet.await(patience, func() bool {
-		return !slices.ContainsFunc(s.plain(), func(d wire.Device) bool { return s.kubelet.resources[d.Resource].streams > 0 })
-	})
-	if !ok {
-		s.fatalf("the streams did not end: %s", s.kubelet.state())
-	}
+	s.streamsEnd()
 	d := s.plain()[0]
 	s.must(s.unbind(d.ID)) // something that kubelet has to hear of
 	begun := time.Now()
@@ -54,6 +49,16 @@ func kubeletRestarts(s *stage) {
 	for _, d := range s.plain() {
 		s.becomes(d, healthy)
 		s.granted(d)
+	}
+}
+
+// streamsEnd waits until kubelet's connections have ended.
+func (s *stage) streamsEnd() {
+	ok := s.kubelet.await(patience, func() bool {
+		return !slices.ContainsFunc(s.plain(), func(d wire.Device) bool { return s.kubelet.resources[d.Resource].streams > 0 })
+	})
+	if !ok {
+		s.fatalf("the streams did not end: %s", s.kubelet.state())
 	}
 }
 

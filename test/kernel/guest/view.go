@@ -67,6 +67,16 @@ func (k *kubelet) is(resource, id, health string, limit time.Duration) (at time.
 	return at, ok
 }
 
+// received is how many lists have come.
+func (k *kubelet) received() (lists int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.resources {
+		lists += r.lists
+	}
+	return lists
+}
+
 // registered says whether anything of a resource was announced, and is connected.
 func (k *kubelet) registered(resource string) bool {
 	k.mu.Lock()
