@@ -57,7 +57,8 @@ func (k *kubelet) start() error {
 	}
 	for _, e := range entries {
 		if e.Type()&os.ModeSocket != 0 {
-			if err := os.Remove(filepath.Join(pluginsDir, e.Name())); err != nil {
+			err := os.Remove(filepath.Join(pluginsDir, e.Name()))
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // the plugin may be removing it just now
 				return err
 			}
 		}
