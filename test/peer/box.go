@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -75,6 +76,10 @@ func (b *box) enter(ctx context.Context, p *Programs, spec wire.Spec) error {
 	if err != nil {
 		return fmt.Errorf("say what %s is to be: %w", b.name, err)
 	}
+	// Of an earlier life, if there was one.
+	if err := os.Remove(filepath.Join(b.dir, wire.ControlEnd)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make way for %s: %w", b.name, err)
+	}
 	log, err := os.Create(b.Log("first"))
 	if err != nil {
 		return fmt.Errorf("make the first process's log: %w", err)
@@ -92,10 +97,12 @@ func (b *box) enter(ctx context.Context, p *Programs, spec wire.Spec) error {
 	if err := b.first.Start(); err != nil {
 		return fmt.Errorf("make namespaces: %w", err)
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	return Await(ctx, "the first process of "+b.name, func(ctx context.Context) error {
-		text, _ := os.ReadFile(log.Name())
-		if len(text) > 0 {
-			return errors.New(string(text))
+		// It only ever says why it cannot go on.
+		if text, _ := os.ReadFile(log.Name()); len(text) > 0 {
+			giveUp(errors.New(string(text)))
 		}
 		conn, err := dialUnix(ctx, filepath.Join(b.dir, wire.ControlEnd))
 		if err != nil {

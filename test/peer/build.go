@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -102,6 +103,9 @@ func (p *Programs) build(ctx context.Context, out string, b build) error {
 func (p *Programs) add(dir string, b build) {
 	for _, pkg := range b.packages {
 		name := filepath.Base(pkg)
+		if regexp.MustCompile(`^v\d+$`).MatchString(name) {
+			name = filepath.Base(filepath.Dir(pkg)) // as go build does: a version is no name
+		}
 		p.paths[name] = filepath.Join(dir, name)
 	}
 }

@@ -206,7 +206,8 @@ func (c *ControlPlane) admit(name string, files map[string]string) (err error) {
 func (c *ControlPlane) connect(ctx context.Context, n *Node) error {
 	place := c.nodes[n.name]
 	port := "port" + strconv.Itoa(place)
-	out, err := exec.CommandContext(ctx, "ip", "link", "add", wire.NodeInterface, "netns", n.pid(),
+	ip := n.options.Programs.paths["ip"]
+	out, err := exec.CommandContext(ctx, ip, "link", "add", wire.NodeInterface, "netns", n.pid(),
 		"type", "veth", "peer", "name", port, "netns", c.pid()).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("connect %s: %w: %s", n.name, err, out)
@@ -221,7 +222,7 @@ func (c *ControlPlane) connect(ctx context.Context, n *Node) error {
 		{n.box, []string{"addr", "add", address + "/24", "dev", wire.NodeInterface}},
 		{n.box, []string{"route", "add", "default", "via", wire.BridgeAddress, "dev", wire.NodeInterface}},
 	} {
-		if _, err := line.in.Run(ctx, "ip", line.args...); err != nil {
+		if _, err := line.in.Run(ctx, ip, line.args...); err != nil {
 			return fmt.Errorf("connect %s: %w", n.name, err)
 		}
 	}

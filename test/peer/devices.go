@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
@@ -22,12 +24,25 @@ import (
 // as long as ask takes.
 func (n *Node) PodResources(ask func(podresources.PodResourcesListerClient) error) error {
 	socket := n.Path("/var/lib/kubelet/pod-resources/kubelet.sock")
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(patient))
 	if err != nil {
 		return fmt.Errorf("connect to PodResources: %w", err)
 	}
 	defer conn.Close()
 	return ask(podresources.NewPodResourcesListerClient(conn))
+}
+
+// patient asks again when kubelet says that it was asked too often: it allows 100 questions
+// a second and a burst of 10 (pkg/kubelet/apis/podresources/constants.go).
+func patient(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	var err error
+	wait := Await(ctx, "kubelet's rate limit", func(ctx context.Context) error {
+		if err = invoke(ctx, method, req, reply, conn, o...); status.Code(err) == codes.ResourceExhausted {
+			return err
+		}
+		return nil
+	})
+	return errors.Join(err, wait)
 }
 
 // Allocatable are the IDs of a resource's healthy devices, held or free, sorted.

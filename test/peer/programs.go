@@ -112,8 +112,8 @@ func (p *Programs) controlPlane(ctx context.Context, progress io.Writer) error {
 		p.cache(ctx, progress, "control-plane-"+kubernetes, build{dir: p.test, flags: stamp, packages: packages}),
 		p.cache(ctx, progress, "etcd-"+etcd, build{dir: etcdDir, cgo: "0", flags: []string{"-trimpath", "-ldflags=-s -w"}, packages: []string{etcdModule}}),
 	)
-	p.paths[etcdName] = p.paths[filepath.Base(etcdModule)] // its package is called by its module's version
-	delete(p.paths, filepath.Base(etcdModule))
+	p.paths[etcdName] = p.paths["server"] // its package's name
+	delete(p.paths, "server")
 	return err
 }
 
