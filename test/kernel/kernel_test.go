@@ -108,7 +108,7 @@ func logs(t *testing.T, lab *Lab, m Machine) string {
 			return
 		}
 		kept, err := os.MkdirTemp("", "kernel-"+name+"-")
-		if err := errors.Join(err, os.Rename(dir, kept)); err != nil {
+		if err := errors.Join(err, os.Rename(dir, filepath.Join(kept, name))); err != nil {
 			t.Errorf("keep the logs: %v", err)
 		}
 		t.Logf("the logs are in %s", kept)

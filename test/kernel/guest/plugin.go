@@ -34,7 +34,6 @@ type plugin struct {
 	entries []entry
 	changed chan struct{}
 	told    map[string]bool // what was found, and is
-	sick    map[string]string
 	faults  []string
 }
 
@@ -47,7 +46,7 @@ func startPlugin(p *port) (*plugin, error) {
 		}
 	}
 	s := &plugin{cmd: exec.Command("/proc/self/exe", "become", "/kata-device-plugin"), gone: make(chan struct{}), changed: make(chan struct{}),
-		told: map[string]bool{}, sick: map[string]string{}}
+		told: map[string]bool{}}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	s.cmd.Env = []string{}
 	out, err := s.cmd.StderrPipe()
@@ -78,26 +77,19 @@ func startPlugin(p *port) (*plugin, error) {
 	return s, nil
 }
 
-// once holds a line against those before: of what stays as it is, the log tells one time. The caller
-// holds the mutex.
+// once holds a line against those before: of what stays as it is, the log tells one time. That a
+// device is unhealthy may come twice, for it may have been half bound in between, which is not told.
+// The caller holds the mutex.
 func (s *plugin) once(e entry) {
 	what := fmt.Sprint(e.Finding, " ", e.Resource, " ", e.Device, " ", e.Reason)
-	device := fmt.Sprint(e.Resource, " ", e.Device)
-	again := false
 	switch e.Msg {
 	case "found":
-		again = s.told[what]
+		if s.told[what] {
+			s.faults = append(s.faults, "the log tells a second time: "+what)
+		}
 		s.told[what] = e.Level != "INFO" // that a note is over is not told
 	case "no longer found":
 		delete(s.told, what)
-	case "unhealthy":
-		again = s.sick[device] == what
-		s.sick[device] = what
-	case "healthy":
-		delete(s.sick, device)
-	}
-	if again {
-		s.faults = append(s.faults, "the log tells a second time: "+what)
 	}
 }
 
