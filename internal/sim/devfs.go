@@ -21,7 +21,7 @@ const (
 // which is fast: making a file takes ext4 twenty times as long as tmpfs. That is
 // below $TMPDIR if it is set, or else on /dev/shm if that is not small, as it is in
 // containers, or else below /tmp. A place that refuses nodes is passed over. The
-// caller removes the directory.
+// caller removes the directory; if it is killed before, the next caller does.
 func TempDir() (string, error) {
 	parents := []string{os.TempDir(), shm}
 	if os.Getenv("TMPDIR") == "" && hasRoom(shm) {
@@ -29,7 +29,7 @@ func TempDir() (string, error) {
 	}
 	var errs []error
 	for _, parent := range parents {
-		dir, err := os.MkdirTemp(parent, "kata-sim-")
+		dir, err := Hold(parent, "kata-sim.")
 		if err == nil {
 			if _, err = probeNodes(dir); err == nil {
 				return dir, nil
