@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -32,16 +33,30 @@ func StartPlugin(ctx context.Context, binary, dir string, stderr io.Writer) (*Pl
 	cmd.Stderr = stderr
 	// A test binary that dies, of its own time limit for example, takes its plugins along.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	p := &Plugin{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s on %s: %w", binary, dir, err)
 	}
-	p := &Plugin{cmd: cmd, exited: make(chan struct{})}
-	go func() {
-		defer close(p.exited)
-		p.err = cmd.Wait()
-		p.state = cmd.ProcessState
-	}()
 	return p, nil
+}
+
+// run starts the process and waits until it has gone, both on one thread that does nothing
+// else meanwhile. The signal of Pdeathsig comes at the end of the thread that forked, not of
+// the process (kernel/exit.c, reparent_leader and its caller), and a thread of Go's may end
+// at any time: with the goroutine that some library has locked to it.
+func (p *Plugin) run(started chan<- error) {
+	defer close(p.exited)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = p.cmd.Wait()
+	p.state = p.cmd.ProcessState
 }
 
 // PID is the plugin's process ID.
