@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	// directory before. They keep their devices. A pod that is not listed here and
 	// not admitted loses them to the next pod that asks.
 	Running []*v1.Pod
+	// Listed is called with each device list as it arrives, before kubelet sees it, one
+	// at a time for each resource. Nil does nothing.
+	Listed func(resource string, list *api.ListAndWatchResponse)
 	// Log receives what kubelet logs, up to verbosity 4. No line is written to it
 	// after Stop has returned. Nil discards everything.
 	Log io.Writer
@@ -110,12 +114,16 @@ func (k *Kubelet) assemble(o Options) error {
 	if policy == "" {
 		policy = topologymanager.PolicyNone
 	}
+	listed := o.Listed
+	if listed == nil {
+		listed = func(string, *api.ListAndWatchResponse) {}
+	}
 	var err error
 	k.topology, err = newTopology(k.log, nodes, policy)
 	if err != nil {
 		return fmt.Errorf("make the topology manager: %w", err)
 	}
-	k.manager, err = newManager(k.log, filepath.Join(k.dir, "kubelet.sock"), nodes, k.topology, k.changed)
+	k.manager, err = newManager(k.log, filepath.Join(k.dir, "kubelet.sock"), nodes, k.topology, &watch{changed: k.changed, listed: listed})
 	if err != nil {
 		return fmt.Errorf("make the device manager: %w", err)
 	}

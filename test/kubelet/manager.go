@@ -11,15 +11,15 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 )
 
-// newManager makes a device manager that registers plugins at socket and calls
-// changed after each event from a plugin.
-func newManager(log klog.Logger, socket string, nodes []numaNode, store topologymanager.Store, changed func()) (*manager, error) {
+// newManager makes a device manager that registers plugins at socket, with w between
+// them and it.
+func newManager(log klog.Logger, socket string, nodes []numaNode, store topologymanager.Store, w *watch) (*manager, error) {
 	bare, err := newManagerImpl(log, socket, nodes, store)
 	if err != nil {
 		return nil, fmt.Errorf("make a manager for %s: %w", socket, err)
 	}
 	m := adapt(bare)
-	w := &watch{manager: m, changed: changed}
+	w.manager = m
 	server, err := newServer(log, socket, m, w)
 	if err != nil {
 		return nil, fmt.Errorf("make a registration server for %s: %w", socket, err)

@@ -17,6 +17,7 @@ import (
 type watch struct {
 	manager *manager
 	changed func()
+	listed  func(resource string, list *api.ListAndWatchResponse)
 
 	mu      sync.RWMutex // read-locked while a message is worked on
 	ended   bool
@@ -38,7 +39,8 @@ func (w *watch) PluginDisconnected(log klog.Logger, resource, socket string) {
 	w.changed()
 }
 
-// PluginListAndWatchReceiver is called for each device list. A list that arrives
+// PluginListAndWatchReceiver is called by kubelet's reader of a plugin's stream
+// (cm/devicemanager/plugin/v1beta1/client.go, Run) for each device list. A list that arrives
 // after the end is dropped: it would be written to a checkpoint that the next
 // kubelet may have open by then.
 func (w *watch) PluginListAndWatchReceiver(log klog.Logger, resource string, list *api.ListAndWatchResponse) {
@@ -47,6 +49,7 @@ func (w *watch) PluginListAndWatchReceiver(log klog.Logger, resource string, lis
 	if w.ended {
 		return
 	}
+	w.listed(resource, list)
 	w.manager.PluginListAndWatchReceiver(log, resource, list)
 	w.changed()
 }
