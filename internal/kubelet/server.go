@@ -75,6 +75,9 @@ func isOurSocket(name, prefix string) bool {
 // resource's lock, so none of them can be alive.
 func Sweep(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is nothing; that kubelet cannot be reached is said where it is tried
+	}
 	if err != nil {
 		return fmt.Errorf("sweep device plugin directory: %w", err)
 	}
