@@ -182,8 +182,8 @@ func (e *Endpoint) life(ctx context.Context, id identity) (err error) {
 	case <-alive.Done():
 		return context.Cause(alive)
 	}
-	e.change(func(s *Status) { s.Life++ })
 	e.cfg.Log.Info("registered with kubelet", "resource", e.cfg.Resource, "socket", srv.path)
+	e.change(func(s *Status) { s.Life++ })
 	select {
 	case <-srv.plugin.ended:
 		return errors.New("kubelet ended the connection")
