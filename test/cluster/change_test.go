@@ -96,6 +96,18 @@ func (l *load) end() error {
 func (w *worker) load(held []string) *load {
 	ctx, cancel := context.WithCancel(w.ctx)
 	l := &load{stop: cancel, done: make(chan error, 1), refused: map[string]int{}}
+	w.t.Cleanup(func() { // where the test has not come to its end
+		cancel()
+		err := w.Client().CoreV1().Pods(peer.Namespace).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=load"})
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			err = w.noPods(ctx, "load")
+		}
+		if err != nil {
+			w.t.Errorf("remove the pods of the load: %v", err)
+		}
+	})
 	go func() {
 		for i := 0; ; i++ {
 			select {
@@ -117,6 +129,7 @@ func (w *worker) load(held []string) *load {
 func (l *load) one(w *worker, name string, held []string) error {
 	pods := w.Client().CoreV1().Pods(peer.Namespace)
 	pod := peer.NewPod(name, gpu, 1)
+	pod.Labels = map[string]string{"app": "load"}
 	pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	if _, err := pods.Create(w.ctx, pod, metav1.CreateOptions{}); err != nil {
 		return err
@@ -164,8 +177,9 @@ func (l *load) one(w *worker, name string, held []string) error {
 }
 
 // reboot: the power goes, and the devices come back under other numbers. kubelet starts
-// before the plugin, as it always does, and refuses the pods that were there; their
-// ReplicaSet's next ones run with devices that are theirs.
+// before the plugin, as it always does. Whether it then refuses the pods that were there, so
+// that their ReplicaSet makes others, or runs them: those that run have devices that are
+// theirs.
 func reboot(c *cluster) {
 	w := c.join("reboot", "hgx-h100")
 	w.ready()

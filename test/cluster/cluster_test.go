@@ -194,7 +194,7 @@ func (w *worker) offers(ctx context.Context, resource string, want int) error {
 		return err
 	}
 	got, there := node.Status.Allocatable[v1.ResourceName(resource)]
-	if got.Value() != int64(want) || there != (want > 0) && !there {
+	if got.Value() != int64(want) || !there {
 		return fmt.Errorf("%s has %s of %s allocatable, want %d", w.Name(), got.String(), resource, want)
 	}
 	return nil
@@ -215,12 +215,32 @@ func (c *cluster) replicas(name string, pods int32, devices int64) {
 	}
 	_, err := c.Client().AppsV1().ReplicaSets(peer.Namespace).Create(c.ctx, rs, metav1.CreateOptions{})
 	c.must(err)
-	c.t.Cleanup(func() {
-		background := metav1.DeletePropagationBackground
-		err := c.Client().AppsV1().ReplicaSets(peer.Namespace).Delete(context.Background(), name, metav1.DeleteOptions{PropagationPolicy: &background})
-		if err != nil {
-			c.t.Error(err)
+	c.t.Cleanup(func() { c.discard(name) })
+}
+
+// discard removes a ReplicaSet and its pods, also those that wait for a node: they would get
+// devices of the next part's.
+func (c *cluster) discard(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	err := c.Client().AppsV1().ReplicaSets(peer.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	if err == nil {
+		err = c.noPods(ctx, name)
+	}
+	if err != nil {
+		c.t.Errorf("remove the pods of %s: %v", name, err)
+	}
+}
+
+// noPods waits until a ReplicaSet has no pods any more.
+func (c *cluster) noPods(ctx context.Context, name string) error {
+	return peer.Await(ctx, "the pods of "+name+" to go", func(ctx context.Context) error {
+		list, err := c.Client().CoreV1().Pods(peer.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("there are %d", len(list.Items))
 		}
+		return err
 	})
 }
 

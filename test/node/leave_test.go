@@ -3,8 +3,11 @@
 package node
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,8 +38,9 @@ func TestNothingLeft(t *testing.T) {
 	for _, trace := range traces {
 		t.Errorf("left: %s", trace)
 	}
+	after := host(t)
 	for path, was := range before {
-		if now := read(path); now != was {
+		if now := after[path]; now != was {
 			t.Errorf("%s was %q, is %q", path, was, now)
 		}
 	}
@@ -52,9 +56,24 @@ func host(t *testing.T) map[string]string {
 	}
 	for _, path := range []string{
 		"/var/lib/kubelet", "/var/lib/containerd", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/cdi", "/opt/containerd",
-		"/etc/hosts", "/proc/sys/kernel/hostname", "/dev/vfio",
+		"/etc/hosts", "/proc/sys/kernel/hostname", "/dev/vfio", "/run/netns",
 	} {
 		state[path] = read(path)
+	}
+	// Of these, what a node would make: the machine may have other things to do meanwhile.
+	for line := range strings.Lines(read("/proc/self/mountinfo")) {
+		if strings.Contains(line, "kata-") {
+			state["mounts"] += line
+		}
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, "node") || strings.HasPrefix(l.Name, "peer") {
+			state["network interfaces"] += l.Name + " "
+		}
 	}
 	return state
 }
@@ -66,7 +85,8 @@ func read(path string) string {
 		return "absent"
 	}
 	if info.IsDir() {
-		return "a directory"
+		entries, err := os.ReadDir(path)
+		return fmt.Sprint("a directory with ", entries, err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

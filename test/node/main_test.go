@@ -4,8 +4,6 @@ package node
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -25,29 +23,7 @@ const (
 // programs are what the nodes run, made once for all tests.
 var programs *peer.Programs
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
-	defer cancel()
-	programs, err = peer.Build(ctx, os.Stderr)
-	var missing *peer.MissingError
-	switch {
-	case errors.As(err, &missing) && os.Getenv("CI") == "":
-		fmt.Println("SKIPPED: no test with a real kubelet was run:", err)
-		return 0, nil
-	case err != nil:
-		return 1, err
-	}
-	code = m.Run()
-	return code, programs.Close()
-}
+func TestMain(m *testing.M) { os.Exit(peer.Main(m, peer.Build, &programs)) }
 
 // node is a node of a test.
 type node struct {
@@ -61,9 +37,10 @@ func newNode(t *testing.T, o peer.Options) *node {
 	t.Helper()
 	t.Parallel()
 	o.Programs = programs
+	n := peer.StartNode(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	return &node{Node: peer.StartNode(t, o), t: t, ctx: ctx}
+	return &node{Node: n, t: t, ctx: ctx}
 }
 
 // ready starts a node and its plugin, and waits until all devices can be had.

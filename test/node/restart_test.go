@@ -171,6 +171,13 @@ func TestTwoPlugins(t *testing.T) {
 			n.must(second.AwaitFinding(n.ctx, "PLG018"))
 			n.must(second.AwaitReady(n.ctx, false))
 			n.must(second.Alive(n.ctx))
+			sockets, err := n.Sockets("kata-gpu-*.sock")
+			n.must(err)
+			calls, err := second.Count(func(l peer.Line) bool { return l.Msg == "registered with kubelet" })
+			n.must(err)
+			if len(sockets) != 1 || calls > 0 {
+				t.Errorf("while the second copy waits there are the sockets %v, and it has registered %d times", sockets, calls)
+			}
 			n.must(n.Plugin().Signal(n.ctx, signal))
 			n.must(second.AwaitReady(n.ctx, true))
 			n.must(n.AwaitAllocatable(n.ctx, gpu, n.gpus()))

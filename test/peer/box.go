@@ -25,6 +25,7 @@ type box struct {
 	t     testing.TB
 	name  string
 	dir   string // the state directory
+	state stateDir
 	first *exec.Cmd
 	hold  io.Closer // the first process ends when it is closed
 	web   *http.Client
@@ -35,9 +36,10 @@ func newBox(t testing.TB, name string, dirs ...string) (b *box, err error) {
 	sweep()
 	b = &box{t: t, name: name}
 	b.web = &http.Client{Transport: &http.Transport{DialContext: b.dial, DisableKeepAlives: true}}
-	if b.dir, err = os.MkdirTemp("", statePrefix+strconv.Itoa(os.Getpid())+"-"); err != nil {
-		return b, fmt.Errorf("make the state directory: %w", err)
+	if b.state, err = newStateDir(); err != nil {
+		return b, err
 	}
+	b.dir = b.state.path
 	for _, d := range append(dirs, "aside/run", "aside/dev", "etc", "sysctl", "log", "lib") {
 		if err := os.MkdirAll(filepath.Join(b.dir, d), 0o755); err != nil {
 			return b, fmt.Errorf("make the state directory: %w", err)
@@ -130,19 +132,16 @@ func (b *box) leave() error {
 
 // remove removes the state directory, but for the logs of a test that has failed.
 func (b *box) remove() error {
-	if b.dir == "" {
-		return nil
-	}
 	var err error
-	if b.t.Failed() {
+	if b.dir != "" && b.t.Failed() {
 		err = b.keepLogs()
 	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	return errors.Join(err, b.state.remove())
 }
 
 // keepLogs moves the logs out of the state directory.
 func (b *box) keepLogs() error {
-	to := filepath.Join(os.TempDir(), "kept-"+filepath.Base(b.dir))
+	to := filepath.Join(os.TempDir(), keptPrefix+filepath.Base(b.dir))
 	if err := os.Rename(filepath.Join(b.dir, "log"), to); err != nil {
 		return fmt.Errorf("keep the logs: %w", err)
 	}
@@ -161,7 +160,8 @@ func (b *box) keepLogs() error {
 // pid is the first process's number outside.
 func (b *box) pid() string { return strconv.Itoa(b.first.Process.Pid) }
 
-// Path is where a path inside is for the test. It is good until the box ends.
+// Path is where a path inside is for the test, until the box ends. No part of it may be a
+// link to an absolute path: that would be followed outside.
 func (b *box) Path(inside string) string { return filepath.Join("/proc", b.pid(), "root", inside) }
 
 // Log is the path of a program's log: "kubelet", "containerd", a plugin's name.

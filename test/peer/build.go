@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,11 +34,15 @@ func (p *Programs) cache(ctx context.Context, progress io.Writer, name string, b
 	if err != nil {
 		return fmt.Errorf("find a place for %s: %w", name, err)
 	}
-	modules, err := goRun(ctx, b.dir, "", "list", "-m", "-f", "{{.Path}} {{.Version}} {{with .Replace}}{{.Path}} {{.Version}}{{end}}", "all")
+	modules, err := goRun(ctx, b.dir, nil, "list", "-m", "-f", "{{.Path}} {{.Version}} {{with .Replace}}{{.Path}} {{.Version}}{{end}}", "all")
 	if err != nil {
 		return fmt.Errorf("find out what %s is made of: %w", name, err)
 	}
-	sum := sha256.Sum256(fmt.Appendf([]byte(modules), "%s %s %q %q", runtime.Version(), runtime.GOARCH, b.flags, b.packages))
+	own, err := b.sources()
+	if err != nil {
+		return fmt.Errorf("find out what %s is made of: %w", name, err)
+	}
+	sum := sha256.Sum256(fmt.Appendf([]byte(modules), "%s %s %s %q %q %s", runtime.Version(), runtime.GOARCH, b.cgo, b.flags, b.packages, own))
 	dir := filepath.Join(user, product, "peer", name+"-"+hex.EncodeToString(sum[:4]))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make a place for %s: %w", name, err)
@@ -51,8 +56,8 @@ func (p *Programs) cache(ctx context.Context, progress io.Writer, name string, b
 		p.add(dir, b)
 		return nil
 	}
-	aside, err := os.MkdirTemp(filepath.Dir(dir), ".building-")
-	if err != nil {
+	aside := dir + ".new" // of one name, so that what a killed run left is replaced
+	if err := errors.Join(os.RemoveAll(aside), os.Mkdir(aside, 0o755)); err != nil {
 		return fmt.Errorf("build %s: %w", name, err)
 	}
 	defer os.RemoveAll(aside)
@@ -65,11 +70,34 @@ func (p *Programs) cache(ctx context.Context, progress io.Writer, name string, b
 		return err
 	}
 	fmt.Fprintf(progress, "peer: built %s in %.0f s\n", name, time.Since(started).Seconds())
-	if err := errors.Join(os.Chmod(aside, 0o755), os.Rename(aside, dir)); err != nil {
+	if err := os.Rename(aside, dir); err != nil {
 		return fmt.Errorf("keep %s: %w", name, err)
 	}
 	p.add(dir, b)
 	return nil
+}
+
+// sources are the files that are the project's own, which have no version.
+func (b build) sources() ([]byte, error) {
+	var all []byte
+	for _, pkg := range b.packages {
+		below, own := strings.CutPrefix(pkg, testModule)
+		if !own {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(b.dir, below, "*.go"))
+		for _, file := range files {
+			text, e := os.ReadFile(file)
+			all, err = append(all, text...), errors.Join(err, e)
+		}
+		if err == nil && files == nil {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the sources of %s: %w", pkg, err)
+		}
+	}
+	return all, nil
 }
 
 // report prints a line every half minute until it is told that the work is done.
@@ -93,7 +121,12 @@ func report(progress io.Writer, name string, started time.Time) (done func()) {
 
 func (p *Programs) build(ctx context.Context, out string, b build) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", out + "/"}, b.flags...)
-	if _, err := goRun(ctx, b.dir, b.cgo, append(args, b.packages...)...); err != nil {
+	// What go makes on its way is there as well, for whoever removes what a killed run left.
+	env := []string{"GOTMPDIR=" + out}
+	if b.cgo != "" {
+		env = append(env, "CGO_ENABLED="+b.cgo)
+	}
+	if _, err := goRun(ctx, b.dir, env, append(args, b.packages...)...); err != nil {
 		return fmt.Errorf("build %s: %w", b.packages[0], err)
 	}
 	p.add(out, b)
@@ -123,7 +156,7 @@ func lock(path string) (unlock func(), err error) {
 }
 
 func version(ctx context.Context, dir, module string) (string, error) {
-	v, err := goRun(ctx, dir, "", "list", "-m", "-f", "{{.Version}}", module)
+	v, err := goRun(ctx, dir, nil, "list", "-m", "-f", "{{.Version}}", module)
 	if err != nil {
 		return "", fmt.Errorf("find the version of %s: %w", module, err)
 	}
@@ -131,14 +164,11 @@ func version(ctx context.Context, dir, module string) (string, error) {
 }
 
 // goRun runs the go command in a directory and returns what it printed.
-func goRun(ctx context.Context, dir, cgo string, args ...string) (string, error) {
+func goRun(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &complaint
-	cmd.Env = append(cmd.Environ(), "GOWORK=off")
-	if cgo != "" {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED="+cgo)
-	}
+	cmd.Env = append(append(cmd.Environ(), "GOWORK=off"), env...)
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("go %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -39,13 +38,11 @@ func makeCgroup(name string) error {
 		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
 			return fmt.Errorf("make the node's control group: %w", err)
 		}
-		// With version 2 a group has the controllers that its parent passes on.
-		if text, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil && root == cgroupRoot {
-			all := []byte("+" + strings.Join(strings.Fields(string(text)), " +"))
-			for _, dir := range []string{root, filepath.Join(root, name)} {
-				if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), all, 0o644); err != nil {
-					return fmt.Errorf("pass controllers on to the node's control group: %w", err)
-				}
+		// With version 2 a group has the controllers that its parent passes on. What the
+		// root passes on is the machine's business: systemd has it pass on these.
+		if root == cgroupRoot {
+			if err := os.WriteFile(filepath.Join(root, name, "cgroup.subtree_control"), []byte("+cpu +memory +pids"), 0o600); err != nil {
+				return fmt.Errorf("pass controllers on to the node's control group: %w", err)
 			}
 		}
 	}

@@ -20,10 +20,20 @@ import (
 // HoldPods keeps pods from getting their network: kubelet has admitted them and has
 // their devices granted, and their containers are not created before LetPods. To pause
 // containerd for that would not do, since kubelet's main loop may wait for it.
-func (n *Node) HoldPods() error { return os.WriteFile(filepath.Join(n.dir, wire.Hold), nil, 0o600) }
+func (n *Node) HoldPods() error {
+	if err := os.WriteFile(filepath.Join(n.dir, wire.Hold), nil, 0o600); err != nil {
+		return fmt.Errorf("hold the pods: %w", err)
+	}
+	return nil
+}
 
 // LetPods ends HoldPods.
-func (n *Node) LetPods() error { return os.Remove(filepath.Join(n.dir, wire.Hold)) }
+func (n *Node) LetPods() error {
+	if err := os.Remove(filepath.Join(n.dir, wire.Hold)); err != nil {
+		return fmt.Errorf("let the pods go: %w", err)
+	}
+	return nil
+}
 
 // RemoveSocket removes a socket from kubelet's device plugin directory, as a clean-up
 // that goes too far does.
@@ -96,7 +106,12 @@ func (n *Node) FillCDI() error {
 const filler = "filler"
 
 // EmptyCDI ends FillCDI.
-func (n *Node) EmptyCDI() error { return os.Remove(filepath.Join(n.Path("/run/cdi"), filler)) }
+func (n *Node) EmptyCDI() error {
+	if err := os.Remove(filepath.Join(n.Path("/run/cdi"), filler)); err != nil {
+		return fmt.Errorf("empty the CDI directory: %w", err)
+	}
+	return nil
+}
 
 // Rival is another plugin, of whose devices nothing exists.
 type Rival struct{ service }

@@ -1,11 +1,16 @@
 package peer
 
 import (
+	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"testing"
+	"time"
 )
 
 // MissingError says what a machine lacks to run a node.
@@ -55,3 +60,29 @@ func static(path string) bool {
 	}
 	return true
 }
+
+// Main runs the tests of a package whose nodes run the programs that build makes, and
+// returns the exit code. Where something is missing on the machine that is said, and in CI
+// it is a failure.
+func Main(m *testing.M, build func(context.Context, io.Writer) (*Programs, error), programs **Programs) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)
+	defer cancel()
+	p, err := build(ctx, os.Stderr)
+	if missing := new(MissingError); errors.As(err, &missing) && !inCI() {
+		fmt.Fprintln(os.Stderr, "SKIPPED: no test was run:", err)
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	*programs = p
+	code := m.Run()
+	if err := p.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func inCI() bool { return os.Getenv("CI") != "" }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -26,6 +27,8 @@ type Plugin struct {
 	service
 	// ReadOnlyCDI has the next life begin with a read-only mount of the CDI directory.
 	ReadOnlyCDI bool
+	// Without has the next life begin without the mount on this directory.
+	Without string
 
 	dir string // in the state directory, where the health socket is
 }
@@ -51,14 +54,14 @@ func (p *Plugin) Start(ctx context.Context) error {
 	inside := filepath.Join(wire.StateDir, p.dir)
 	return p.run(ctx, wire.Start{Path: "/" + pluginName, Container: &wire.Container{
 		Root: filepath.Join(inside, "root"),
-		Mounts: []wire.Mount{
+		Mounts: slices.DeleteFunc([]wire.Mount{
 			{Source: filepath.Join(wire.ProgramDir, pluginName), Target: "/" + pluginName, ReadOnly: true},
 			{Source: filepath.Join(wire.MachineDir, "sys"), Target: "/sys", ReadOnly: true},
 			{Source: "/dev/vfio", Target: "/dev/vfio", ReadOnly: true},
 			{Source: "/var/lib/kubelet/device-plugins", Target: "/var/lib/kubelet/device-plugins"},
 			{Source: "/run/cdi", Target: "/var/run/cdi", ReadOnly: p.ReadOnlyCDI},
 			{Source: filepath.Join(inside, "run"), Target: "/run/" + pluginName},
-		},
+		}, func(m wire.Mount) bool { return m.Target == p.Without }),
 	}})
 }
 

@@ -90,9 +90,6 @@ func (b *box) start(ctx context.Context, name string, s wire.Start) (*Process, e
 // PID is the process's number inside the node.
 func (p *Process) PID() int { return p.pid }
 
-// Exited is closed once the process has gone.
-func (p *Process) Exited() <-chan struct{} { return p.exited }
-
 // Signal sends a signal. A process that has gone is no error.
 func (p *Process) Signal(s syscall.Signal) error {
 	p.orders.Lock()

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -33,13 +31,13 @@ const (
 // Programs are what runs on a node and in a control plane, by name.
 type Programs struct {
 	paths map[string]string
-	own   string // directory of those that were built for this run alone
-	main  string // directories of the project's modules
+	own   stateDir // of those that were built for this run alone
+	main  string   // directories of the project's modules
 	test  string
 }
 
 // Close removes what was built for this run. The cache stays.
-func (p *Programs) Close() error { return os.RemoveAll(p.own) }
+func (p *Programs) Close() error { return p.own.remove() }
 
 // Build makes the programs of a node, and looks for those that come from the system. It
 // says on progress what it is doing, since from an empty cache that takes minutes. What
@@ -59,13 +57,13 @@ func assemble(ctx context.Context, progress io.Writer, parts ...func(*Programs, 
 	if err := p.find(); err != nil {
 		return nil, err
 	}
-	root, err := goRun(ctx, "", "", "list", "-m", "-f", "{{.Dir}}", product, testModule)
+	root, err := goRun(ctx, "", nil, "list", "-m", "-f", "{{.Dir}}", product, testModule)
 	if err != nil {
 		return nil, fmt.Errorf("find the modules: %w", err)
 	}
 	p.main, p.test, _ = strings.Cut(root, "\n")
-	if p.own, err = os.MkdirTemp("", statePrefix+strconv.Itoa(os.Getpid())+"-programs-"); err != nil {
-		return nil, fmt.Errorf("build the node's programs: %w", err)
+	if p.own, err = newStateDir(); err != nil {
+		return nil, err
 	}
 	for _, part := range parts {
 		err = errors.Join(err, part(p, ctx, progress))
@@ -134,9 +132,9 @@ func (p *Programs) kubernetes(ctx context.Context) (v string, flags []string, er
 // fresh builds what is the project's own, every time: go knows best whether it changed.
 func (p *Programs) fresh(ctx context.Context) error {
 	return errors.Join(
-		p.build(ctx, p.own, build{dir: p.main, cgo: "0", packages: []string{product + "/cmd/kata-device-plugin"},
+		p.build(ctx, p.own.path, build{dir: p.main, cgo: "0", packages: []string{product + "/cmd/kata-device-plugin"},
 			flags: []string{"-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w -buildid= -X main.version=peer"}}),
-		p.build(ctx, p.own, build{dir: p.test, cgo: "0", packages: []string{testModule + "/peer/cmd/inside"}}),
-		p.build(ctx, p.own, build{dir: p.test, packages: []string{testModule + "/peer/cmd/rival"}}),
+		p.build(ctx, p.own.path, build{dir: p.test, cgo: "0", packages: []string{testModule + "/peer/cmd/inside"}}),
+		p.build(ctx, p.own.path, build{dir: p.test, packages: []string{testModule + "/peer/cmd/rival"}}),
 	)
 }

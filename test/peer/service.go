@@ -83,5 +83,8 @@ func (s *service) died() error {
 	if s.Running() {
 		return nil
 	}
+	if s.proc == nil {
+		return fmt.Errorf("%s was never started", s.name)
+	}
 	return fmt.Errorf("%s has ended: %s; see %s", s.name, s.proc.exit, s.box.Log(s.name))
 }

@@ -2,27 +2,13 @@ package peer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"kata-device-plugin/test/peer/wire"
-)
-
-// What the names of a node's directory and control group begin with. The number of the
-// process that made them follows.
-const (
-	statePrefix  = "peer-"
-	cgroupPrefix = "kata-peer-"
 )
 
 // Stop ends the node and removes everything it was made of, but for the logs of a test
@@ -46,55 +32,6 @@ func (n *Node) Stop() error {
 		return fmt.Errorf("stop the node: %w", err)
 	}
 	return nil
-}
-
-// sweep removes what a test process left that was killed: its nodes ended with it, but
-// nobody removed their directories and control groups.
-func sweep() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), statePrefix+"[0-9]*-*"))
-	for _, dir := range dirs {
-		name := strings.TrimPrefix(filepath.Base(dir), statePrefix)
-		if !abandoned(name) {
-			continue
-		}
-		removeMachine(dir)
-		if os.RemoveAll(dir) == nil {
-			removeEmpty(cgroupPrefix + name)
-		}
-	}
-}
-
-// removeMachine removes the simulated machine of an abandoned state directory, which is
-// elsewhere. The name is checked, since it was read from a file in a public place.
-func removeMachine(dir string) {
-	var spec wire.Spec
-	info, err := os.Lstat(filepath.Join(dir, specFile))
-	if err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-		return
-	}
-	text, err := os.ReadFile(filepath.Join(dir, specFile))
-	if err == nil && json.Unmarshal(text, &spec) == nil && strings.HasPrefix(filepath.Base(spec.Machine), "kata-sim-") {
-		_ = os.RemoveAll(spec.Machine) // what cannot be removed is in nobody's way
-	}
-}
-
-// specFile is what the first process is told, in the state directory.
-const specFile = "spec"
-
-// abandoned says whether the process has gone that a name begins with.
-func abandoned(name string) bool {
-	pid, _, _ := strings.Cut(name, "-")
-	number, err := strconv.Atoi(pid)
-	return err == nil && errors.Is(unix.Kill(number, 0), unix.ESRCH)
-}
-
-// removeEmpty removes control groups if nothing is in them.
-func removeEmpty(name string) {
-	all, err := cgroups(name)
-	for _, dir := range all {
-		err = errors.Join(err, os.Remove(dir))
-	}
-	_ = err // the kernel refuses what is not empty, which is then not for us to remove
 }
 
 // Sysctls are the values below /proc/sys that kubelet sets, which belong to the whole

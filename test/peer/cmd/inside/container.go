@@ -94,6 +94,11 @@ func powerless() error {
 			break // there are no more
 		}
 	}
+	// What could be inherited would come back with exec, as uid 0 is.
+	header, none := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return err
+	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 

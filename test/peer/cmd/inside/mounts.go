@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +23,10 @@ func mounts(s wire.Spec) error {
 	if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
+	before, err := mountPoints()
+	if err != nil {
+		return err
+	}
 	// /run and /dev are built aside, as long as everything they are made of can be seen.
 	aside := filepath.Join(s.State, "aside")
 	steps := []func() error{
@@ -34,13 +40,47 @@ func mounts(s wire.Spec) error {
 		func() error { return move(filepath.Join(aside, "dev"), "/dev") },
 		func() error { return memory("/tmp", "mode=1777") },
 		func() error { return makeProc(s) },
-		func() error { return readOnly("/") },
+		func() error { return protect(before) },
 		// kubelet wants a shared tree for its volumes; it is shared only in here.
 		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return fmt.Errorf("make the node's mounts: %w", err)
+		}
+	}
+	return nil
+}
+
+// mountPoints are the places of all mounts that can be seen.
+func mountPoints() ([]string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list the host's mounts: %w", err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
+		if len(fields) < 5 {
+			return nil, fmt.Errorf("list the host's mounts: %q", line)
+		}
+		all = append(all, fields[4])
+	}
+	return all, nil
+}
+
+// protect makes what is the host's read-only. Not what the node has of its own by now, and
+// not control groups, of which the node has its own below the host's.
+func protect(mounts []string) error {
+	for _, dir := range mounts {
+		own := slices.ContainsFunc([]string{"/run", "/dev", "/tmp", "/proc", "/var/lib", "/var/log", "/sys/fs/cgroup"}, func(own string) bool {
+			return dir == own || strings.HasPrefix(dir, own+"/")
+		})
+		if own {
+			continue
+		}
+		if err := readOnly(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
@@ -106,6 +146,10 @@ func makeDev(s wire.Spec, dir string) error {
 func makeProc(s wire.Spec) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
+	}
+	// The rest is read-only: what kubelet sets and nobody has thought of is to fail.
+	if err := bind("/proc/sys", "/proc/sys", true); err != nil {
+		return err
 	}
 	for _, name := range s.Sysctls {
 		data, err := os.ReadFile(filepath.Join("/proc/sys", name))

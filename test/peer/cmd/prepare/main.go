@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"kata-device-plugin/test/peer"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	programs, err := peer.BuildCluster(ctx, os.Stderr)
 	if err == nil {
 		err = programs.Close()
