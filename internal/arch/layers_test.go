@@ -42,6 +42,7 @@ func rooms() map[string]room {
 		"watch":      {floor: ground, what: "look again: inotify, debounced"},
 		"confine":    {floor: ground, what: "Landlock"},
 		"host":       {floor: facts, what: "one look at the node: the snapshot"},
+		"nicconfig":  {floor: facts, what: "what the NIC plugin's file declares, read and checked"},
 		"declare":    {floor: faces, what: "which facts become which resource"},
 		"cdi":        {floor: faces, what: "CDI specs on the host"},
 		"kubelet":    {floor: faces, what: "the device plugin API"},
@@ -63,6 +64,7 @@ func keepers() map[string][]string {
 		"github.com/landlock-lsm/go-landlock":     {"confine"},
 		"k8s.io/kubelet":                          {"kubelet"},
 		"google.golang.org/grpc":                  {"kubelet", "health", "unixsock"},
+		"go.yaml.in/yaml":                         {"nicconfig"},
 	}
 }
 
