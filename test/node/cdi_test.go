@@ -98,6 +98,7 @@ func laterReadOnly(t *testing.T) {
 	n.must(n.Plugin().AwaitFinding(n.ctx, "CDI014"))
 	n.must(n.Plugin().AwaitReady(n.ctx, false))
 	n.must(n.Plugin().Alive(n.ctx))
+	n.must(n.AwaitAllocatable(n.ctx, gpu, nil)) // kubelet had seven until then
 	n.must(n.Plugin().SetCDIReadOnly(n.ctx, false))
 	n.must(n.Plugin().AwaitReady(n.ctx, true))
 	n.back(lost)
@@ -114,6 +115,7 @@ func TestCDIFull(t *testing.T) {
 	n.must(n.Plugin().AwaitFinding(n.ctx, "CDI014"))
 	n.must(n.Plugin().AwaitReady(n.ctx, false))
 	n.must(n.Plugin().Alive(n.ctx))
+	n.must(n.AwaitAllocatable(n.ctx, gpu, nil))
 	n.must(n.EmptyCDI())
 	n.must(n.Plugin().AwaitReady(n.ctx, true))
 	n.back(lost)
