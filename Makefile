@@ -17,6 +17,8 @@ TAG      ?= dev
 PLATFORM ?= hgx-h100
 FUZZTIME ?= 10s
 BENCH    ?= .
+# More for go test, such as -v, which shows what was skipped.
+TESTFLAGS ?=
 
 # Static (no libc in the image), without paths of the machine that built it. grpcnotrace leaves out
 # a debugging web page of the gRPC library and the template engine that comes with it.
@@ -24,7 +26,7 @@ TAGS     := grpcnotrace
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=$(TAGS)
 LDFLAGS  := -s -w -buildid=
 
-# Every directory with a go.mod of its own, so that one more needs no line here.
+# What is linted. Modules that only pin something have no code.
 MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod test/kernel/go.mod tools/go.mod))
 MODULES := $(subst go.mod,.,$(MODULES))
 
@@ -48,7 +50,7 @@ test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-too
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module
 	go vet ./...
-	go test ./...
+	go test $(TESTFLAGS) ./...
 
 .PHONY: test-race
 test-race: ## Run them again under the race detector
