@@ -15,8 +15,14 @@ var (
 	kills = flag.Int("kills", 100, "how often the plugin is killed")
 )
 
-// TestKill: whenever the plugin is killed, the next start mends everything, although the
-// node has changed meanwhile and kubelet restarts now and then.
+// TestKill: whenever the plugin is killed, it leaves CDI specs that are whole, and the next start
+// mends everything, although the node has changed meanwhile and kubelet restarts now and then.
+//
+// The specs are read twice for each kill. As the killed plugin left them, nothing may be in them
+// but devices, with their nodes, that were there at some moment since it last had caught up;
+// where nothing has changed since, just those. When the next life has caught up, they have to
+// name just what is there. A third of the kills come as a spec is being written: with a plugin
+// that writes in place they find half a spec.
 func TestKill(t *testing.T) {
 	s := *seed
 	if s == 0 {
@@ -27,17 +33,8 @@ func TestKill(t *testing.T) {
 	n := newNode(t, "hgx-h100")
 	n.start()
 	for i := range *kills {
-		n.churn(r)
-		if i%3 == 0 { // at whatever it is doing just now
-			n.must(n.Plugin.Kill())
-			n.churn(r)
-		} else { // in the middle of a change
-			killed := make(chan error, 1)
-			delay := time.Duration(r.IntN(15000)) * time.Microsecond
-			time.AfterFunc(delay, func() { killed <- n.Plugin.Kill() })
-			n.churn(r)
-			n.must(<-killed)
-		}
+		n.kill(r, i)
+		n.died()
 		if i%10 == 5 {
 			n.must(n.Kubelet.Stop())
 			n.must(n.StartKubelet(n.ctx))
@@ -46,22 +43,72 @@ func TestKill(t *testing.T) {
 		if err := n.AwaitAll(n.ctx); err != nil {
 			t.Fatalf("kill %d: %v", i, err)
 		}
+		n.isTrue(fmt.Sprintf("life after kill %d", i))
 		n.nothingLeft(fmt.Sprintf("kill %d", i))
 	}
 }
 
-// churn binds or unbinds a few functions.
-func (n *node) churn(r *rand.Rand) {
+// kill kills a plugin that has caught up: at rest, just after a change, during one, or while it
+// writes a spec.
+func (n *node) kill(r *rand.Rand, i int) {
+	n.t.Helper()
+	was := record{}
+	was.note(n)
+	switch {
+	case i%10 == 9:
+		when := fmt.Sprintf("kill %d, at rest", i)
+		n.must(n.Plugin.Kill())
+		n.isTrue(when)
+		n.churn(r, was)
+	case i%3 == 0: // at whatever it is doing just now
+		n.churn(r, was)
+		n.must(n.Plugin.Kill())
+		n.wasTrue(fmt.Sprintf("kill %d, after a change", i), was)
+		n.churn(r, was)
+	case i%3 == 1:
+		killed := make(chan error, 1)
+		n.onWrite(1+r.IntN(2), func() { killed <- n.Plugin.Kill() })
+		n.change(r, was)
+		select {
+		case err := <-killed:
+			n.must(err)
+		case <-n.ctx.Done():
+			n.t.Fatalf("kill %d: wait for a write: %v", i, n.ctx.Err())
+		}
+		n.wasTrue(fmt.Sprintf("kill %d, during a write", i), was)
+	default:
+		killed := make(chan error, 1)
+		delay := time.Duration(r.IntN(15000)) * time.Microsecond
+		time.AfterFunc(delay, func() { killed <- n.Plugin.Kill() })
+		n.churn(r, was)
+		n.must(<-killed)
+		n.wasTrue(fmt.Sprintf("kill %d, during a change", i), was)
+	}
+}
+
+// churn binds or unbinds a few functions, and notes what is there after each.
+func (n *node) churn(r *rand.Rand, was record) {
 	for range 1 + r.IntN(3) {
 		all := n.Functions()
 		f := all[r.IntN(len(all))]
 		if f.Vendor != 0x10de {
 			continue
 		}
-		if _, bound := n.Cdev(f.Address()); bound {
-			n.must(n.Unbind(f.Address()))
-		} else {
-			n.must(n.Bind(f.Address(), "vfio-pci"))
+		n.flip(f.Address().String())
+		was.note(n)
+	}
+}
+
+// change binds or unbinds one function, so that a spec is written and not removed.
+func (n *node) change(r *rand.Rand, was record) {
+	for all := n.Functions(); ; {
+		f := all[r.IntN(len(all))]
+		_, bound := n.Cdev(f.Address())
+		class := f.Class.Sub()
+		if f.Vendor == 0x10de && (class == 0x0302 || class == 0x0680) && (!bound || len(n.Bound(class)) > 1) {
+			n.flip(f.Address().String())
+			was.note(n)
+			return
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "e2e")
+	dir, err := sim.Hold("", "kata-e2e.")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
