@@ -29,7 +29,7 @@ type stage struct {
 }
 
 func newStage(ctx context.Context, p sim.Platform) (*stage, error) {
-	dir, err := os.MkdirTemp("", "kata-demo")
+	dir, err := sim.Hold("", "kata-demo.")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the plugin: %w", err)
 	}

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"kata-device-plugin/test/peer/wire"
 )
 
 // Names. What follows the prefix is the same for a state directory and its control groups.
@@ -95,11 +92,6 @@ func clear(dir string) {
 	}
 	if logs, _ := filepath.Glob(filepath.Join(dir, "log/*.log")); logs != nil {
 		_ = os.Rename(filepath.Join(dir, "log"), filepath.Join(filepath.Dir(dir), keptPrefix+filepath.Base(dir)))
-	}
-	var spec wire.Spec
-	text, err := os.ReadFile(filepath.Join(dir, specFile))
-	if err == nil && json.Unmarshal(text, &spec) == nil && strings.HasPrefix(filepath.Base(spec.Machine), "kata-sim-") {
-		_ = os.RemoveAll(spec.Machine) // what cannot be removed is in nobody's way
 	}
 	_ = os.RemoveAll(dir)
 }
