@@ -148,7 +148,7 @@ func (s *plugin) mark() int {
 }
 
 // end sends a signal and waits for the end.
-func (s *plugin) end(signal syscall.Signal, limit time.Duration) (code int, took time.Duration, err error) {
+func (s *plugin) end(signal syscall.Signal) (code int, took time.Duration, err error) {
 	begun := time.Now()
 	if err := s.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return -1, 0, fmt.Errorf("signal the plugin: %w", err)
@@ -156,7 +156,7 @@ func (s *plugin) end(signal syscall.Signal, limit time.Duration) (code int, took
 	select {
 	case <-s.gone:
 		return s.cmd.ProcessState.ExitCode(), time.Since(begun), nil
-	case <-time.After(limit):
+	case <-time.After(patience):
 		return -1, time.Since(begun), fmt.Errorf("wait for the plugin to end after %s: %w", signal, os.ErrDeadlineExceeded)
 	}
 }

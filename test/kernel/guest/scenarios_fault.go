@@ -78,7 +78,7 @@ func twoPlugins(s *stage) {
 	s.must(err)
 	defer func() {
 		if first.running() { // something went wrong
-			_, _, err := second.end(syscall.SIGKILL, patience)
+			_, _, err := second.end(syscall.SIGKILL)
 			s.must(err)
 		}
 	}()
@@ -95,7 +95,7 @@ func twoPlugins(s *stage) {
 		s.errorf("beside the second plugin %d lists were sent", more)
 	}
 	s.kubelet.forget() // that an ID is never withdrawn is promised for one life
-	_, _, err = first.end(syscall.SIGKILL, patience)
+	_, _, err = first.end(syscall.SIGKILL)
 	s.must(err)
 	s.plugin = second
 	if _, ok := second.logged(0, patience, func(e entry) bool { return e.Msg == "ready" }); !ok {

@@ -13,7 +13,7 @@ import (
 
 // kill ends the plugin as running out of memory does. The CDI specs stay, and stay true.
 func kill(s *stage) {
-	_, _, err := s.plugin.end(syscall.SIGKILL, patience)
+	_, _, err := s.plugin.end(syscall.SIGKILL)
 	s.must(err)
 	d := s.plain()[0]
 	if node, err := specNode(d.Resource, d.ID); err != nil || owner(node) != d.ID {
@@ -97,7 +97,7 @@ func terminate(s *stage) {
 // endOnce ends the plugin, checks what it leaves, and returns how long it took.
 func (s *stage) endOnce() time.Duration {
 	slow := time.AfterFunc(500*time.Millisecond, func() { s.port.send(wire.Line{Kind: wire.Log, Text: "it waits: " + s.plugin.waits()}) })
-	code, took, err := s.plugin.end(syscall.SIGTERM, patience)
+	code, took, err := s.plugin.end(syscall.SIGTERM)
 	slow.Stop()
 	s.must(err)
 	s.notef("SIGTERM to the end: %s", round(took))
