@@ -89,7 +89,7 @@ func (c *cluster) complaints(level string, pod *v1.Pod) []string {
 func restriction(c *cluster) {
 	w := c.join("restricted", "hgx-h100")
 	other := c.join("restricted-other", "cpu-only")
-	pod := w.ready()
+	pod, othersPod := w.ready(), other.pluginReady()
 	config, err := c.ConfigFor("system:node:"+w.Name(), "system:nodes")
 	c.must(err)
 	asNode, err := kubernetes.NewForConfig(config)
@@ -104,7 +104,7 @@ func restriction(c *cluster) {
 		"label another node":               patch(other.Name(), "example.org/free"),
 		"give itself a restricted label":   patch(w.Name(), "node-restriction.kubernetes.io/pool"),
 		"list the secrets of everybody":    listSecrets(c, asNode),
-		"remove a pod that is on another":  asNode.CoreV1().Pods(system).Delete(c.ctx, other.pluginReady().Name, metav1.DeleteOptions{}),
+		"remove a pod that is on another":  asNode.CoreV1().Pods(system).Delete(c.ctx, othersPod.Name, metav1.DeleteOptions{}),
 		"read the DaemonSet of the plugin": getDaemonSet(c, asNode),
 	} {
 		if !apierrors.IsForbidden(err) {

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"kata-device-plugin/internal/sim"
+
 	"kata-device-plugin/test/peer/wire"
 )
 
@@ -330,6 +332,13 @@ func TestRunnerKilled(t *testing.T) {
 	defer cancel()
 	err = Await(ctx, "nothing to be left", func(context.Context) error {
 		sweep()
+		machine, err := sim.TempDir() // sweeps up after those that simulated one
+		if err != nil {
+			return err
+		}
+		if err := os.RemoveAll(machine); err != nil {
+			return err
+		}
 		traces, err := n.Traces()
 		if len(traces) > 0 {
 			err = errors.Join(err, fmt.Errorf("left: %v", traces))
