@@ -38,8 +38,6 @@ func rdma(name string) nicconfig.Resource {
 	return nicconfig.Resource{Prefix: "rdma", Name: name, Origin: nicconfig.Historical}
 }
 
-func number(n int) *int { return &n }
-
 func rdmaDefaults() nicconfig.RDMANodes {
 	return nicconfig.RDMANodes{UMAD: nicconfig.Required, RDMACM: nicconfig.Required}
 }
@@ -75,8 +73,8 @@ func TestPublic(t *testing.T) {
 		}},
 		"rdma-configmap.json": {
 			Shared: []nicconfig.SharedPool{
-				{Resource: rdma("hca_shared_devices_a"), RDMAHCAMax: number(1000), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ib0", "ib1"}}},
-				{Resource: rdma("hca_shared_devices_b"), RDMAHCAMax: number(500), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{
+				{Resource: rdma("hca_shared_devices_a"), RDMAHCAMax: new(1000), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ib0", "ib1"}}},
+				{Resource: rdma("hca_shared_devices_b"), RDMAHCAMax: new(500), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{
 					Vendors: mellanox, DeviceIDs: []pci.ID{0x1017}, IfNames: []string{"ib3", "ib4"}}},
 			},
 			Ignored: []nicconfig.Ignored{
@@ -85,7 +83,7 @@ func TestPublic(t *testing.T) {
 			},
 		},
 		"rdma-network-operator.json": {Shared: []nicconfig.SharedPool{
-			{Resource: rdma("rdma_shared_device_a"), RDMAHCAMax: number(63), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ens1f0"}}},
+			{Resource: rdma("rdma_shared_device_a"), RDMAHCAMax: new(63), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ens1f0"}}},
 		}},
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "public", "*"))

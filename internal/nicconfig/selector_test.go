@@ -52,12 +52,12 @@ func TestShared(t *testing.T) {
 		{"resourceName": "b", "sharesPerDevice": 1, "selectors": {"matchAll": true}},
 		{"resourceName": "c", "rdmaHcaMax": 65536, "selectors": {}, "devices": ["ib0", "ib0"]}]}`, nicconfig.Options{})
 	want := []nicconfig.SharedPool{
-		{Resource: rdma("a-b"), RDMAHCAMax: number(0), SharesPerDevice: number(63), ExcludeTopology: true, AllowHostInUse: true,
+		{Resource: rdma("a-b"), RDMAHCAMax: new(0), SharesPerDevice: new(63), ExcludeTopology: true, AllowHostInUse: true,
 			Nodes: nicconfig.RDMANodes{UMAD: nicconfig.Optional, ISSM: nicconfig.Required, UCM: nicconfig.Never, RDMACM: nicconfig.Never},
 			Selector: nicconfig.SharedSelector{Vendors: []pci.ID{0x15b3}, DeviceIDs: []pci.ID{0x1017}, Drivers: []string{"mlx5_core"},
 				IfNames: []string{"ib0", "a.8001"}, LinkTypes: []nicconfig.LinkType{nicconfig.InfiniBand}}},
-		{Resource: rdma("b"), SharesPerDevice: number(1), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{MatchAll: true}},
-		{Resource: rdma("c"), RDMAHCAMax: number(65536), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ib0"}}},
+		{Resource: rdma("b"), SharesPerDevice: new(1), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{MatchAll: true}},
+		{Resource: rdma("c"), RDMAHCAMax: new(65536), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ib0"}}},
 	}
 	if diff := cmp.Diff(want, c.Shared); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

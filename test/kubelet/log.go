@@ -58,10 +58,3 @@ func (l *lines) end() {
 	defer l.mu.Unlock()
 	l.to = nil
 }
-
-// ended says whether nothing is written any more.
-func (l *lines) ended() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.to == nil
-}

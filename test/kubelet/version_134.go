@@ -198,3 +198,10 @@ func (nothing) GetMemory(_, _ string) []*api.ContainerMemory { return nil }
 func (nothing) GetAllocatableMemory() []*api.ContainerMemory { return nil }
 
 func (nothing) GetDynamicResources(*v1.Pod, *v1.Container) []*api.DynamicResource { return nil }
+
+// ended says whether nothing is written any more.
+func (l *lines) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to == nil
+}

@@ -58,7 +58,7 @@ func sweep() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), statePrefix+"*"))
 	for _, dir := range dirs {
 		if lock := abandoned(dir); lock != nil {
-			clear(dir)
+			discard(dir)
 			_ = lock.Close()
 		}
 	}
@@ -83,9 +83,9 @@ func abandoned(dir string) *os.File {
 	return lock
 }
 
-// clear removes an abandoned state directory, if its control groups are empty by now:
+// discard removes an abandoned state directory, if its control groups are empty by now:
 // without the directory nobody would find them again.
-func clear(dir string) {
+func discard(dir string) {
 	name := strings.TrimPrefix(filepath.Base(dir), statePrefix)
 	if !removeEmpty(cgroupPrefix + name) {
 		return
