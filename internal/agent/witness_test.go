@@ -43,7 +43,8 @@ type witness struct {
 type seen struct {
 	conn     *grpc.ClientConn
 	client   pluginapi.DevicePluginClient
-	streams  int
+	streams  int               // open
+	opened   int               // ever
 	health   map[string]string // by ID, over all lives
 	topology map[string]int64
 	socket   string
@@ -164,6 +165,7 @@ func (r registry) Register(ctx context.Context, req *pluginapi.RegisterRequest) 
 	}
 	p.conn, p.client, p.socket = conn, client, socket
 	p.streams++
+	p.opened++
 	go w.listen(req.GetResourceName(), p, client)
 	return &pluginapi.Empty{}, nil
 }
@@ -202,6 +204,9 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 	if !w.tampered {
 		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName(resource)), 0)
 	}
+	// A device that leaves goes from the spec first, and then the list says so. To a kubelet
+	// that comes back between the two, the first list is the last one.
+	again := before == nil && p.opened > 1
 	now := make(map[string]string, len(list.Devices))
 	var text []string
 	withTopology := 0
@@ -212,7 +217,7 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 			withTopology++
 			p.topology[d.ID] = d.Topology.Nodes[0].ID
 		}
-		if w.tampered {
+		if w.tampered || again {
 			continue
 		}
 		if d.Health == pluginapi.Healthy && specErr != nil {
