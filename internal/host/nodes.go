@@ -67,6 +67,9 @@ func readNodes(dir string) (map[string]node, error) {
 	}
 	defer unix.Close(fd)
 	names, err := sysfs.Names(fd)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil // devtmpfs has removed it since it was opened: the last node has gone
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", dir, err)
 	}

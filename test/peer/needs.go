@@ -85,4 +85,5 @@ func Main(m *testing.M, build func(context.Context, io.Writer) (*Programs, error
 	return code
 }
 
+//nolint:forbidigo // where a test runs is for its environment to say
 func inCI() bool { return os.Getenv("CI") != "" }
