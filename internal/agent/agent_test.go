@@ -135,22 +135,10 @@ func (n *node) awaitLog(p *process, texts ...string) {
 	n.await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
 }
 
-// bound are the addresses of the simulated functions of a class that have a cdev.
-func (n *node) bound(class ...uint16) []string {
-	ids := []string{}
-	for _, f := range n.Functions() {
-		if _, ok := n.Cdev(f.Address()); ok && slices.Contains(class, f.Class.Sub()) && f.Vendor == 0x10de {
-			ids = append(ids, f.Address().String())
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // awaitAll waits until all bound devices are announced healthy.
 func (n *node) awaitAll() {
 	n.t.Helper()
-	gpus, switches := n.bound(0x0302, 0x0300), n.bound(0x0680)
+	gpus, switches := n.Bound(0x0302, 0x0300), n.Bound(0x0680)
 	n.await("all devices to be healthy", func() bool {
 		return slices.Equal(n.healthy(gpu), gpus) && slices.Equal(n.healthy(nvswitch), switches)
 	})

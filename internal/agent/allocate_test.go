@@ -114,10 +114,10 @@ func TestAllocateLooks(t *testing.T) {
 		want               string // in the refusal; "" for an answer with the present node
 	}{
 		{name: "unbound", platform: "hgx-b200", change: func(t *testing.T, n *node) {
-			must(t, n.Unbind(address(t, n.bound(0x0302)[0])))
+			must(t, n.Unbind(address(t, n.Bound(0x0302)[0])))
 		}, want: "has left"},
 		{name: "number changed", platform: "hgx-b200", change: func(t *testing.T, n *node) {
-			a, b := address(t, n.bound(0x0302)[0]), address(t, n.bound(0x0302)[1])
+			a, b := address(t, n.Bound(0x0302)[0]), address(t, n.Bound(0x0302)[1])
 			must(t, n.Unbind(a))
 			must(t, n.Unbind(b))
 			must(t, n.Bind(b, "vfio-pci"))
@@ -127,7 +127,7 @@ func TestAllocateLooks(t *testing.T) {
 			must(t, n.Unbind(address(t, "0000:01:00.1")))
 		}, change: companion, want: "HST002"},
 		{name: "virtual functions", platform: "rtx-pro-6000", change: func(t *testing.T, n *node) {
-			must(t, n.SetVFs(address(t, n.bound(0x0302)[0]), 1, ""))
+			must(t, n.SetVFs(address(t, n.Bound(0x0302)[0]), 1, ""))
 		}, want: "HST029"},
 		{name: "CDI spec deleted", platform: "hgx-b200", change: func(t *testing.T, n *node) {
 			must(t, os.Remove(filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))))
@@ -144,7 +144,7 @@ func TestAllocateLooks(t *testing.T) {
 			n.start()
 			n.run(t, func(a *Agent) { a.times.quiet, a.times.most = 1<<40, 1<<40 })
 			n.awaitAll()
-			id := n.bound(0x0302, 0x0300)[0]
+			id := n.Bound(0x0302, 0x0300)[0]
 			c.change(t, n)
 			resp, err := n.allocate(gpu, id)
 			if c.want != "" {
@@ -155,7 +155,7 @@ func TestAllocateLooks(t *testing.T) {
 			}
 			must(t, err)
 			m := model{node: n}
-			n.await("the spec", func() bool { return m.resolves(gpu, n.bound(0x0302)) })
+			n.await("the spec", func() bool { return m.resolves(gpu, n.Bound(0x0302)) })
 			number, _ := n.Cdev(address(t, id))
 			if got := resp.Devices[0].HostPath; !strings.HasSuffix(got, "/vfio"+string(rune('0'+number))) {
 				t.Errorf("%s allocated as %s, and it is vfio%d", id, got, number)
@@ -170,7 +170,7 @@ func TestPrefer(t *testing.T) {
 	n.start()
 	n.run(t)
 	n.awaitAll()
-	all := n.bound(0x0302)
+	all := n.Bound(0x0302)
 	resp, err := n.client(gpu).GetPreferredAllocation(context.Background(), &pluginapi.PreferredAllocationRequest{
 		ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
 			{AvailableDeviceIDs: all, AllocationSize: 4, MustIncludeDeviceIDs: []string{"0000:a8:00.0"}},

@@ -31,7 +31,7 @@ func BenchmarkChange(b *testing.B) {
 			n.start()
 			n.run(b)
 			n.await("all devices", func() bool { return len(n.healthy(gpu)) == count })
-			a := n.address(n.bound(0x0302)[count/2])
+			a := n.address(n.Bound(0x0302)[count/2])
 			var times []time.Duration
 			for b.Loop() {
 				steps, err := n.UnbindSteps(a)
@@ -72,7 +72,7 @@ func BenchmarkAllocate(b *testing.B) {
 			n.start()
 			n.run(b)
 			n.await("all devices", func() bool { return len(n.healthy(gpu)) == count })
-			client, id, ctx := n.client(gpu), n.bound(0x0302)[count/2], context.Background()
+			client, id, ctx := n.client(gpu), n.Bound(0x0302)[count/2], context.Background()
 			req := &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: []string{id}}}}
 			var allocate, empty []time.Duration
 			for b.Loop() {

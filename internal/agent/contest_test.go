@@ -44,7 +44,7 @@ func TestContested(t *testing.T) {
 			n.start()
 			a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
 			n.awaitAll()
-			ours := map[string][]string{gpu: n.bound(0x0302), nvswitch: n.bound(0x0680)}
+			ours := map[string][]string{gpu: n.Bound(0x0302), nvswitch: n.Bound(0x0680)}
 			n.checkpoint(ours)
 			n.awaitLog(a, "msg=ready")
 			rival, err := net.Listen("unix", filepath.Join(n.roots.DevicePlugins, "nvidia-gpu.sock"))
@@ -86,7 +86,7 @@ func TestContestedChange(t *testing.T) {
 	n.start()
 	a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
 	n.awaitAll()
-	n.checkpoint(map[string][]string{gpu: n.bound(0x0302)})
+	n.checkpoint(map[string][]string{gpu: n.Bound(0x0302)})
 	n.awaitLog(a, "msg=ready")
 	rival, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(n.roots.DevicePlugins, "nvidia-gpu.sock"), Net: "unix"})
 	must(t, err)
@@ -94,9 +94,9 @@ func TestContestedChange(t *testing.T) {
 	go accept(rival)
 	n.checkpoint(map[string][]string{gpu: {"GPU-1"}})
 	n.awaitLog(a, `msg="not ready"`, "PLG007")
-	must(t, n.Unbind(address(t, n.bound(0x0302)[0])))
+	must(t, n.Unbind(address(t, n.Bound(0x0302)[0])))
 	n.await("the change", func() bool { return len(n.healthy(gpu)) == 3 })
-	n.checkpoint(map[string][]string{gpu: n.bound(0x0302)})
+	n.checkpoint(map[string][]string{gpu: n.Bound(0x0302)})
 	for range 10 {
 		must(t, a.agent.refresh(t.Context()))
 	}

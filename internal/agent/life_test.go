@@ -182,7 +182,7 @@ func TestReannounce(t *testing.T) {
 	n.start()
 	a := n.run(t)
 	n.awaitAll()
-	all := n.bound(0x0302)
+	all := n.Bound(0x0302)
 	for i, id := range all {
 		must(t, n.Unbind(address(t, id)))
 		n.await("unhealthy", func() bool { return slices.Equal(n.healthy(gpu), all[i+1:]) })
@@ -212,7 +212,7 @@ func TestReannounce(t *testing.T) {
 // the life of the process.
 func TestLateFirstDevice(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	switches := n.bound(0x0680)
+	switches := n.Bound(0x0680)
 	for _, id := range switches {
 		must(t, n.Unbind(address(t, id)))
 	}
@@ -242,7 +242,7 @@ func TestResync(t *testing.T) {
 		a.times.quiet, a.times.most = 1<<40, 1<<40 // no events at all
 	})
 	n.awaitAll()
-	id := n.bound(0x0302)[0]
+	id := n.Bound(0x0302)[0]
 	must(t, n.SetVFs(address(t, id), 1, ""))
 	n.await("the PF to be unhealthy", func() bool { return !slices.Contains(n.healthy(gpu), id) })
 	must(t, n.SetVFs(address(t, id), 0, ""))

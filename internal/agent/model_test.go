@@ -168,7 +168,7 @@ func (m *model) deleteSpecs() error {
 func (m *model) converge(what string) {
 	m.t.Helper()
 	for resource, classes := range map[string][]uint16{gpu: {0x0302, 0x0300}, nvswitch: {0x0680}} {
-		want := m.bound(classes...)
+		want := m.Bound(classes...)
 		m.await(what+": "+resource, func() bool {
 			return slices.Equal(m.witness.healthy(resource), want) && m.resolves(resource, want)
 		})

@@ -115,7 +115,7 @@ func TestLockStolen(t *testing.T) {
 	n.await("the end of the registration", func() bool { return n.plugins[gpu].streams == 0 })
 	close(stop)
 	<-asking
-	if got := n.bound(0x0680); !slices.Equal(got, n.lockedHealthy(nvswitch)) {
+	if got := n.Bound(0x0680); !slices.Equal(got, n.lockedHealthy(nvswitch)) {
 		t.Errorf("the other resource is %v", got)
 	}
 	must(t, thief.Release())
@@ -150,7 +150,7 @@ func TestFailingWrite(t *testing.T) {
 // next one finds no device; what another agent holds is left alone.
 func TestNothingLeftOfEarlierLife(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	for _, id := range slices.Concat(n.bound(0x0302), n.bound(0x0680)) {
+	for _, id := range slices.Concat(n.Bound(0x0302), n.Bound(0x0680)) {
 		must(t, n.Unbind(address(t, id)))
 	}
 	spec := func(r string) string { return filepath.Join(n.roots.CDI, ourcdi.FileName(r)) }
@@ -192,7 +192,7 @@ func TestWaitingWithoutDevices(t *testing.T) {
 	must(t, err)
 	a := n.run(t)
 	n.awaitLog(a, "PLG018")
-	for _, id := range n.bound(0x0302) {
+	for _, id := range n.Bound(0x0302) {
 		must(t, n.Unbind(address(t, id)))
 	}
 	n.awaitLog(a, "msg=ready")
@@ -212,7 +212,7 @@ func TestWaiterTidiesUp(t *testing.T) {
 	must(t, os.WriteFile(spec, []byte("{}"), 0o644))
 	a := n.run(t)
 	n.awaitLog(a, "PLG018")
-	for _, id := range n.bound(0x0302) {
+	for _, id := range n.Bound(0x0302) {
 		must(t, n.Unbind(address(t, id)))
 	}
 	n.awaitLog(a, "msg=ready")
@@ -283,7 +283,7 @@ func TestLockWiped(t *testing.T) {
 	n.await("specs and locks", func() bool {
 		holder, err := os.ReadFile(filepath.Join(n.roots.CDI, nodelock.FileName(gpu)))
 		return err == nil && strings.Contains(string(holder), n.prog.Name) &&
-			m.resolves(gpu, n.bound(0x0302)) && m.resolves(nvswitch, n.bound(0x0680))
+			m.resolves(gpu, n.Bound(0x0302)) && m.resolves(nvswitch, n.Bound(0x0680))
 	})
 	if _, err := nodelock.Take(n.roots.CDI, gpu, "a test"); !errors.Is(err, nodelock.ErrHeld) {
 		t.Errorf("the lock is not held: %v", err)

@@ -184,8 +184,8 @@ func isReady(pod *v1.Pod) bool {
 	return false
 }
 
-func (w *worker) gpus() []string     { return w.Bound(0x0300, 0x0302) }
-func (w *worker) switches() []string { return w.Bound(0x0680) }
+func (w *worker) gpus() []string     { return w.Machine.GPUs() }
+func (w *worker) switches() []string { return w.Machine.NVSwitches() }
 
 // offers complains if the API server shows another number of a resource as allocatable.
 func (w *worker) offers(ctx context.Context, resource string, want int) error {

@@ -125,25 +125,6 @@ func (n *Node) Cdevs() map[string]string {
 	return all
 }
 
-// Bound are the bound NVIDIA functions of some classes, sorted.
-func (n *Node) Bound(classes ...uint16) []string {
-	ids := []string{}
-	for _, f := range n.Functions() {
-		_, bound := n.Cdev(f.Address())
-		if bound && f.Vendor == 0x10de && slices.Contains(classes, f.Class.Sub()) {
-			ids = append(ids, f.Address().String())
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// GPUs are the bound functions that are to be nvidia.com/gpu.
-func (n *Node) GPUs() []string { return n.Bound(0x0300, 0x0302) }
-
-// NVSwitches are the bound functions that are to be nvidia.com/nvswitch.
-func (n *Node) NVSwitches() []string { return n.Bound(0x0680) }
-
 // The resources of the flagship.
 const (
 	GPU      = "nvidia.com/gpu"

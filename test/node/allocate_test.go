@@ -62,7 +62,7 @@ func TestBothResources(t *testing.T) {
 	_, seen, err := n.AwaitRunning(n.ctx, "train")
 	n.must(err)
 	want := map[string]string{}
-	for _, id := range append(n.gpus(), n.Bound(0x0680)...) {
+	for _, id := range append(n.gpus(), n.Machine.NVSwitches()...) {
 		path, number := n.nodeOf(id)
 		want[path] = number
 	}

@@ -32,7 +32,7 @@ func TestContested(t *testing.T) {
 			if len(sockets) != 1 {
 				t.Errorf("it no longer serves: sockets %v", sockets)
 			}
-			n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.Bound(0x0680)))
+			n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.Machine.NVSwitches()))
 			n.must(rival.Signal(n.ctx, signal))
 			n.settled()
 			n.apart(held, n.run("after", 6))

@@ -138,7 +138,7 @@ func waitsFor(reason string) func(*v1.Pod) error {
 // TestLastDevice: all devices leave, which takes /dev/vfio/devices along, and come back.
 func TestLastDevice(t *testing.T) {
 	n := ready(t, peer.Options{})
-	all := append(n.gpus(), n.Bound(0x0680)...)
+	all := append(n.gpus(), n.Machine.NVSwitches()...)
 	for _, id := range all {
 		n.must(n.Machine.Unbind(n.address(id)))
 	}

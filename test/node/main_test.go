@@ -55,8 +55,8 @@ func ready(t *testing.T, o peer.Options) *node {
 // settled waits until kubelet has every bound device, and the plugin says it is ready.
 func (n *node) settled() {
 	n.t.Helper()
-	n.must(n.AwaitAllocatable(n.ctx, gpu, n.Bound(0x0300, 0x0302)))
-	n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.Bound(0x0680)))
+	n.must(n.AwaitAllocatable(n.ctx, gpu, n.Machine.GPUs()))
+	n.must(n.AwaitAllocatable(n.ctx, nvswitch, n.Machine.NVSwitches()))
 	n.must(n.Plugin().AwaitReady(n.ctx, true))
 	n.must(n.Plugin().Alive(n.ctx))
 }
@@ -68,7 +68,7 @@ func (n *node) must(err error) {
 	}
 }
 
-func (n *node) gpus() []string { return n.Bound(0x0300, 0x0302) }
+func (n *node) gpus() []string { return n.Machine.GPUs() }
 
 func (n *node) address(id string) pci.Address {
 	n.t.Helper()

@@ -4,26 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
 	"kata-device-plugin/internal/pci"
 )
-
-// Bound are the NVIDIA functions of some classes (base class and subclass, such as 0x0302)
-// that have a cdev on the simulated machine: what a plugin has to announce. Sorted.
-func (n *Node) Bound(classes ...uint16) []string {
-	var ids []string
-	for _, f := range n.Machine.Functions() {
-		_, ok := n.Machine.Cdev(f.Address())
-		if ok && f.Vendor == 0x10de && slices.Contains(classes, f.Class.Sub()) {
-			ids = append(ids, f.Address().String())
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
 
 // DeviceNode is the present device node of a device: its path and its number.
 func (n *Node) DeviceNode(id string) (path, number string, err error) {
