@@ -53,6 +53,7 @@ type Agent struct {
 	mu       sync.RWMutex // what Allocate reads and the loop writes
 	snapshot *host.Snapshot
 	offers   []*offer // in the order in which they came to be
+	answers  answers  // since the look under way began
 
 	// Only the loop uses what follows.
 	findings   []finding.Finding    // of the last look, those of devices not included

@@ -47,6 +47,7 @@ func (a *Agent) grant(o *offer, ids []string) ([]kubelet.Grant, *kubelet.Refusal
 	if !o.file.InStep() {
 		return nil, &kubelet.Refusal{Device: ids[0], Kind: kubelet.Unhealthy, Reason: "the CDI spec " + o.file.Path() + " is not as it was written"}
 	}
+	a.answers.add(grants)
 	return grants, nil
 }
 

@@ -2,18 +2,22 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
+	"kata-device-plugin/internal/sysfs"
 )
 
 func address(t *testing.T, s string) pci.Address {
@@ -184,5 +188,66 @@ func TestPrefer(t *testing.T) {
 	}
 	if got := resp.ContainerResponses[1].DeviceIDs; !slices.Equal(got, all[:3]) {
 		t.Errorf("got %v, want %v", got, all[:3])
+	}
+}
+
+// TestAnswerOvertakesLook: a device comes back and is granted while a look is under way that
+// has found it missing. The look is not acted on: the spec keeps the device that was granted.
+func TestAnswerOvertakesLook(t *testing.T) {
+	const id = "0000:53:00.0"
+	for _, c := range []struct {
+		name    string
+		granted []string // while the look is under way
+		adopted bool
+	}{
+		{name: "nothing is granted", adopted: true},
+		{name: "another is granted", granted: []string{"0000:64:00.0"}, adopted: true},
+		{name: "the device is granted", granted: []string{id}},
+		{name: "the device and another are granted", granted: []string{"0000:64:00.0", id}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNode(t, platform(t, "hgx-h100"))
+			a := New(n.prog, slog.New(slog.DiscardHandler))
+			sys, err := sysfs.Open(n.prog.Roots.Sys)
+			must(t, err)
+			defer sys.Close()
+			a.source = host.Source{Sys: sys, Devices: n.prog.Roots.VFIODevices(), Wanted: n.prog.Table.Wants}
+			now := time.Now()
+			a.look(t.Context(), full, now)
+			defer func() {
+				for _, o := range a.offers {
+					must(t, o.stop())
+				}
+			}()
+			o := a.find(gpu)
+			node := o.byID[id].Node()
+
+			a.answers.forget()
+			must(t, n.Unbind(address(t, id)))
+			seen := a.observe(full, now)
+			must(t, n.Bind(address(t, id), "vfio-pci"))
+			if len(c.granted) > 0 {
+				if _, err := a.allocate(t.Context(), o, c.granted); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, adopted := a.adopt(seen, now); adopted != c.adopted {
+				t.Errorf("adopted: %v, want %v", adopted, c.adopted)
+			}
+			device := ourcdi.Device{Name: id, Node: node}
+			if o.file.Resolves(device) == c.adopted || !o.file.InStep() {
+				t.Errorf("the spec has the device: %v, in step %v", o.file.Resolves(device), o.file.InStep())
+			}
+			a.look(t.Context(), glance, now)
+			if !o.file.Resolves(device) || !o.byID[id].Healthy() {
+				t.Error("the device is not there after the next look")
+			}
+			// An answer is not held against a look that begins after it.
+			must(t, n.Unbind(address(t, id)))
+			a.look(t.Context(), glance, now)
+			if o.file.Resolves(device) || o.byID[id].Healthy() {
+				t.Error("the device is there after it has left")
+			}
+		})
 	}
 }

@@ -50,6 +50,9 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	}
 	a.report.findings(found, faults)
 	ready, why := a.ready(found)
+	// What is passing may be so from the start: nobody is told that all is well before it is
+	// known. A program that was ready stays so until it has lasted.
+	ready = ready && (a.report.wasReady || !slices.ContainsFunc(a.findings, func(f finding.Finding) bool { return f.Blocks }))
 	a.health.Ready(ready)
 	a.report.ready(ready, why, a.prog.Version, a.summary())
 	return wait

@@ -8,6 +8,7 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/nodelock"
 )
 
@@ -23,28 +24,12 @@ const (
 
 // look reads the node and makes what is announced agree with it.
 func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
-	snapshot := a.snapshot
-	switch {
-	case how == full || snapshot == nil:
-		snapshot = a.source.Look(snapshot)
-	case how == glance:
-		snapshot = a.source.Glance(snapshot)
-	}
-	switch {
-	case how == reuse: // it says nothing new of the hardware
-	case snapshot.Torn() || snapshot.Partial():
-		a.again = now.Add(min(firstRetry<<min(a.retries, 20), a.times.resync))
-		a.retries++
-	default:
-		a.retries = 0
-	}
 	a.readSpecs()
-	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
-	a.findings = slices.Concat(declared.Findings, declare.Stale(snapshot))
-	a.mu.Lock()
-	a.snapshot = snapshot
-	lost := a.apply(declared, now)
-	a.mu.Unlock()
+	var lost []*offer
+	for adopted := false; !adopted; how = max(how, glance) {
+		a.answers.forget()
+		lost, adopted = a.adopt(a.observe(how, now), now)
+	}
 	// Outside the mutex: stopping waits for calls that may want it.
 	for _, o := range a.offers {
 		if slices.Contains(lost, o) {
@@ -54,9 +39,44 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 			o.start(ctx)
 		}
 	}
-	if !snapshot.Torn() && !snapshot.Partial() {
+	if !a.snapshot.Torn() && !a.snapshot.Partial() {
 		a.sweep() // what could not be read is not gone
 	}
+}
+
+// observe reads the hardware, as deep as it is asked to.
+func (a *Agent) observe(how depth, now time.Time) *host.Snapshot {
+	snapshot := a.snapshot
+	switch {
+	case how == full || snapshot == nil:
+		snapshot = a.source.Look(snapshot)
+	case how == glance:
+		snapshot = a.source.Glance(snapshot)
+	case how == reuse:
+		return snapshot // it says nothing new of the hardware
+	}
+	if snapshot.Torn() || snapshot.Partial() {
+		a.again = now.Add(min(firstRetry<<min(a.retries, 20), a.times.resync))
+		a.retries++
+	} else {
+		a.retries = 0
+	}
+	return snapshot
+}
+
+// adopt makes a snapshot the one that is announced, and returns the offers that another
+// agent has. It reports false when an answer to Allocate has overtaken the snapshot: then
+// nothing was done, and the node has to be looked at again.
+func (a *Agent) adopt(snapshot *host.Snapshot, now time.Time) (lost []*offer, adopted bool) {
+	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answers.deniedBy(declared.Resources) {
+		return nil, false
+	}
+	a.findings = slices.Concat(declared.Findings, declare.Stale(snapshot))
+	a.snapshot = snapshot
+	return a.apply(declared, now), true
 }
 
 // apply brings all offers up to date, and returns those that another agent has.

@@ -38,6 +38,18 @@ func TestStaleMount(t *testing.T) {
 	n.await("ready again", func() bool { return len(a.log.lines("msg=ready")) == 2 })
 }
 
+// TestNoMount: without the directory from the start it is never said to be ready.
+func TestNoMount(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"))
+	n.prog.Roots.Dev += "/absent"
+	n.start()
+	a := n.run(t)
+	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
+	if lines := a.log.lines("msg=ready"); len(lines) > 0 || n.serving() {
+		t.Errorf("it said that it was ready: %s", lines)
+	}
+}
+
 // TestSpecUnwritable: without a CDI spec no device is healthy, and with it again each is.
 func TestSpecUnwritable(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))

@@ -184,7 +184,10 @@ func reboot(c *cluster) {
 	w := c.join("reboot", "hgx-h100")
 	w.ready()
 	w.replicas("survivors", 3, 1)
-	w.running("survivors", 3)
+	var before []string // the containers of this boot
+	for _, pod := range w.running("survivors", 3) {
+		before = append(before, peer.Container(&pod).ContainerID)
+	}
 	boot := w.bootID()
 	first, _, err := w.DeviceNode(w.gpus()[0])
 	c.must(err)
@@ -198,7 +201,6 @@ func reboot(c *cluster) {
 	for _, id := range ids {
 		c.must(w.Machine.Bind(w.address(id), "vfio-pci"))
 	}
-	booted := time.Now().Truncate(time.Second) // as exact as the API server's times
 	c.must(w.PowerOn(c.ctx))
 	c.must(w.Kubelet().Start(c.ctx))
 
@@ -216,9 +218,10 @@ func reboot(c *cluster) {
 		pods, err := c.pods(ctx, "survivors")
 		survivors = nil
 		for i := range pods {
-			// What the API server shows is of the boot before until kubelet has spoken.
-			run := peer.Container(&pods[i]).State.Running
-			if pods[i].Status.Phase == v1.PodRunning && run != nil && !run.StartedAt.Time.Before(booted) {
+			// What the API server shows is of the boot before until kubelet has spoken. Times
+			// do not tell: they are in whole seconds, and the power may go in a pod's first.
+			status := peer.Container(&pods[i])
+			if pods[i].Status.Phase == v1.PodRunning && status.State.Running != nil && !slices.Contains(before, status.ContainerID) {
 				survivors = append(survivors, pods[i])
 			}
 		}

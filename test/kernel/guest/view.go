@@ -138,14 +138,6 @@ func (k *kubelet) allocate(resource, id string) (node string, err error) {
 	}
 	node = c.GetDevices()[0].GetHostPath()
 	named, err := specNode(resource, id)
-	if err == nil && named == "" {
-		// A look that began before the device returned may end after the answer. The next one is on its
-		// way then, and tells of the device. Another node than the answer's is never right.
-		k.await(patience, func() bool {
-			named, err = specNode(resource, id)
-			return err != nil || named != ""
-		})
-	}
 	if err != nil {
 		return node, err
 	}

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"sync"
+
+	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/kubelet"
+)
+
+// answers are the grants that were made while a look was under way.
+//
+// A look reads one file after the other, and an answer reads the few of its devices anew. A
+// device that comes back when the look has passed it by, and is granted before the look has
+// ended, is missing in what the look found: that is older than the answer, and to act on it
+// would take the device from the CDI spec just when the runtime asks for it.
+type answers struct {
+	mu    sync.Mutex
+	given map[string]string // by CDI name, the node
+}
+
+// forget is called when a look begins.
+func (a *answers) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.given = map[string]string{}
+}
+
+// add notes what is granted. The caller holds the announcement still, so that no look can be
+// applied before the note is made.
+func (a *answers) add(grants []kubelet.Grant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.given == nil {
+		a.given = map[string]string{}
+	}
+	for _, g := range grants {
+		a.given[g.CDI] = g.Node
+	}
+}
+
+// deniedBy says whether a declaration lacks something that was granted, or has it with
+// another node.
+func (a *answers) deniedBy(resources []declare.Resource) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept := 0
+	for _, r := range resources {
+		for i := range r.Devices {
+			d := &r.Devices[i]
+			if node, granted := a.given[cdi.QualifiedName(r.Name, d.ID)]; granted && node == d.Node() {
+				kept++
+			}
+		}
+	}
+	return kept < len(a.given)
+}
