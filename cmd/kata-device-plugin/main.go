@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"kata-device-plugin/internal/agent"
-	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
 )
 
@@ -22,9 +21,5 @@ func run() int {
 	const name = "kata-device-plugin"
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	program := agent.Program{
-		Name: name, Version: version,
-		Roots: host.System(name), Table: declare.Passthrough(),
-	}
-	return program.Command(ctx, os.Args[1:], os.Stderr)
+	return agent.Passthrough(name, version, host.System(name)).Command(ctx, os.Args[1:], os.Stderr)
 }

@@ -51,12 +51,14 @@ type Agent struct {
 	asks chan chan struct{} // somebody needs a full look, and waits for it
 
 	mu       sync.RWMutex // what Allocate reads and the loop writes
+	rules    declare.Rules
 	snapshot *host.Snapshot
 	offers   []*offer // in the order in which they came to be
 	answers  answers  // since the look under way began
 
 	// Only the loop uses what follows.
 	findings   []finding.Finding    // of the last look, those of devices not included
+	faulty     []finding.Finding    // what is wrong with the rules
 	foreign    []cdi.Foreign        // other owners' specs
 	neighbours *cdi.Neighbours      // what reads them
 	checkpoint *kubelet.Checkpoint  // what kubelet believes
@@ -70,17 +72,18 @@ type Agent struct {
 
 // New makes an agent. It reads and starts nothing yet.
 func New(prog Program, log *slog.Logger) *Agent {
-	return &Agent{
-		prog: prog, log: log, times: defaultTimes(),
+	a := &Agent{
+		prog: prog, log: log, times: defaultTimes(), rules: prog.Rules, source: prog.Source,
 		poke:       make(chan struct{}, 1),
 		asks:       make(chan chan struct{}),
 		neighbours: cdi.NewNeighbours(prog.Roots.CDI),
 		checkpoint: kubelet.NewCheckpoint(prog.Roots.DevicePlugins),
-		rivals:     kubelet.NewRivals(prog.Roots.DevicePlugins, prefixes(prog.Table)),
 		since:      map[string]time.Time{},
 		swept:      map[string]bool{},
 		report:     newReport(log),
 	}
+	a.rivals = kubelet.NewRivals(prog.Roots.DevicePlugins, a.prefixes)
+	return a
 }
 
 // Run offers the node's devices until ctx ends. Everything it started has ended when it
@@ -91,7 +94,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer sys.Close()
-	a.source = host.Source{Sys: sys, Devices: a.prog.Roots.VFIODevices(), Wanted: a.prog.Table.Wants}
+	a.source.Sys = sys
 
 	a.health, err = health.Serve(a.prog.Roots.Run, a.log)
 	switch {
@@ -121,6 +124,8 @@ func (a *Agent) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-events.devices:
+			a.retries = 0
+		case <-events.signals:
 			a.retries = 0
 		case <-events.files:
 			how = reuse
@@ -208,11 +213,11 @@ func (a *Agent) holder() string {
 	return a.prog.Name + " in " + hostname
 }
 
-// prefixes are the beginnings of all sockets that this program makes.
-func prefixes(t declare.Table) []string {
+// prefixes are the beginnings of all sockets that this program has.
+func (a *Agent) prefixes() []string {
 	var all []string
-	for _, r := range t {
-		all = append(all, socketPrefix(r.Resource))
+	for _, n := range a.names(a.rules) {
+		all = append(all, n.Socket)
 	}
 	return all
 }

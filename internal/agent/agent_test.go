@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/sim"
 )
 
@@ -45,7 +44,7 @@ func newNode(t testing.TB, p sim.Platform) *node {
 	}
 	return &node{
 		Node: n, witness: newWitness(t, roots),
-		prog: Program{Name: name, Version: "test", Roots: roots, Table: declare.Passthrough()},
+		prog: Passthrough(name, "test", roots),
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"kata-device-plugin/internal/cdi"
@@ -14,41 +15,73 @@ import (
 // allocate answers for the devices of one container, from a fresh look at each of them
 // and at the CDI spec. Where that does not agree with what was announced, the whole
 // node is looked at once, and the question asked again.
-func (a *Agent) allocate(ctx context.Context, o *offer, ids []string) ([]kubelet.Grant, error) {
-	grants, refusal := a.grant(o, ids)
+func (a *Agent) allocate(ctx context.Context, o *offer, ids []string) (kubelet.Answer, error) {
+	answer, refusal := a.grant(o, ids)
 	if refusal != nil && refusal.Kind == kubelet.Unhealthy {
 		if err := a.refresh(ctx); err != nil {
-			return nil, err
+			return kubelet.Answer{}, err
 		}
-		grants, refusal = a.grant(o, ids)
+		answer, refusal = a.grant(o, ids)
 	}
 	if refusal != nil {
-		return nil, refusal
+		return kubelet.Answer{}, refusal
 	}
-	return grants, nil
+	return answer, nil
 }
 
 // grant holds the announcement still while it checks, so that the spec on disk, the
 // announced list and the answer are of one moment.
-func (a *Agent) grant(o *offer, ids []string) ([]kubelet.Grant, *kubelet.Refusal) {
+func (a *Agent) grant(o *offer, ids []string) (kubelet.Answer, *kubelet.Refusal) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	grants := make([]kubelet.Grant, 0, len(ids))
+	unhealthy := func(id, reason string) (kubelet.Answer, *kubelet.Refusal) {
+		return kubelet.Answer{}, &kubelet.Refusal{Device: id, Kind: kubelet.Unhealthy, Reason: reason}
+	}
+	devices := make([]*declare.Device, 0, len(ids))
 	for _, id := range ids {
 		d := o.byID[id]
 		if d == nil {
-			return nil, &kubelet.Refusal{Device: id, Kind: kubelet.Unknown, Reason: a.unknown(o, id)}
+			return kubelet.Answer{}, &kubelet.Refusal{Device: id, Kind: kubelet.Unknown, Reason: a.unknown(o, id)}
 		}
 		if reason := a.against(o, d); reason != "" {
-			return nil, &kubelet.Refusal{Device: id, Kind: kubelet.Unhealthy, Reason: reason}
+			return unhealthy(id, reason)
 		}
-		grants = append(grants, kubelet.Grant{CDI: cdi.QualifiedName(o.resource, id), Node: d.Node()})
+		devices = append(devices, d)
 	}
-	if !o.file.InStep() {
-		return nil, &kubelet.Refusal{Device: ids[0], Kind: kubelet.Unhealthy, Reason: "the CDI spec " + o.file.Path() + " is not as it was written"}
+	if !o.unnamed && !o.file.InStep() {
+		return unhealthy(ids[0], "the CDI spec "+o.file.Path()+" is not as it was written")
 	}
-	a.answers.add(grants)
-	return grants, nil
+	if a.prog.Granted != nil {
+		if err := a.prog.Granted(a.rules, o.resource, devices); err != nil {
+			return unhealthy(ids[0], err.Error())
+		}
+	}
+	a.answers.add(o.resource, devices)
+	return a.answer(o, devices), nil
+}
+
+// answer is what a container gets for devices: their CDI names, their nodes and what goes
+// with them, each once, and what it is told.
+func (a *Agent) answer(o *offer, devices []*declare.Device) kubelet.Answer {
+	var answer kubelet.Answer
+	given := make(map[string]bool)
+	give := func(nodes []declare.Node) {
+		for _, n := range nodes {
+			if !given[n.Path] {
+				given[n.Path] = true
+				answer.Nodes = append(answer.Nodes, kubelet.Node{Host: n.OnHost(), Container: n.Path, Permissions: n.Permissions})
+			}
+		}
+	}
+	for _, d := range devices {
+		if o.named(d) {
+			answer.CDI = append(answer.CDI, cdi.QualifiedName(o.resource, d.ID))
+		}
+		give(d.With)
+		give(d.Nodes)
+	}
+	answer.Env = a.rules.Environment(o.resource, devices)
+	return answer
 }
 
 // unknown says where an ID might come from.
@@ -69,15 +102,23 @@ func (a *Agent) against(o *offer, d *declare.Device) string {
 	fresh, there := a.source.Again(a.snapshot, d.Function.Address)
 	switch {
 	case !there:
-		return "it is no longer at " + d.Node()
+		return "it is no longer there as it was announced: " + d.String()
 	case fresh.Err != nil:
 		return fresh.Err.Error()
 	}
-	if faults := a.prog.Table.Judge(&fresh, o.resource); len(faults) > 0 {
-		return faults[0].String()
-	}
-	if !o.file.Resolves(cdi.Device{Name: d.ID, Node: d.Node()}) {
+	now := a.rules.Again(&fresh, d, o.resource)
+	switch {
+	case !now.Healthy():
+		return now.Faults[0].String()
+	case !slices.Equal(now.Nodes, d.Nodes):
+		return "it is " + now.String() + " now, and was announced as " + d.String()
+	case o.named(d) && !o.file.Resolves(resolved(d)):
 		return "the CDI spec " + o.file.Path() + " does not name it"
+	}
+	for _, n := range d.With {
+		if !a.source.HasNode(n.OnHost()) {
+			return n.OnHost() + ", which goes with it, is not there"
+		}
 	}
 	return ""
 }
@@ -101,10 +142,11 @@ func (a *Agent) prefer(o *offer, available, must []string, size int) []string {
 	return placement.Choose(units, must, size)
 }
 
-// place is where a device sits: NUMA node, PCIe root, then bridge by bridge.
+// place is where a device sits: NUMA node, PCIe root, then bridge by bridge, the PF of a VF,
+// and the function of a part.
 func place(d *declare.Device) []string {
 	f := &d.Function
-	path := make([]string, 0, 2+len(f.Bridges))
+	path := make([]string, 0, 4+len(f.Bridges))
 	node := "node " + strconv.Itoa(int(f.NUMA))
 	if f.NUMA == host.NoNode {
 		node = "node of " + f.Root // two that are unknown need not be one
@@ -112,6 +154,12 @@ func place(d *declare.Device) []string {
 	path = append(path, node, f.Root)
 	for _, b := range f.Bridges {
 		path = append(path, b.String())
+	}
+	if f.PhysFn != nil {
+		path = append(path, f.PhysFn.String())
+	}
+	if address := f.Address.String(); d.ID != address {
+		path = append(path, address) // one of several devices of the function
 	}
 	return path
 }

@@ -15,7 +15,6 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	ourcdi "kata-device-plugin/internal/cdi"
-	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sysfs"
 )
@@ -134,10 +133,10 @@ func TestAllocateLooks(t *testing.T) {
 			must(t, n.SetVFs(address(t, n.Bound(0x0302)[0]), 1, ""))
 		}, want: "HST029"},
 		{name: "CDI spec deleted", platform: "hgx-b200", change: func(t *testing.T, n *node) {
-			must(t, os.Remove(filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))))
+			must(t, os.Remove(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))))
 		}},
 		{name: "CDI spec edited", platform: "hgx-b200", change: func(t *testing.T, n *node) {
-			must(t, os.WriteFile(filepath.Join(n.roots.CDI, ourcdi.FileName(gpu)), []byte("{}"), 0o644))
+			must(t, os.WriteFile(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu)), []byte("{}"), 0o644))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestAnswerOvertakesLook(t *testing.T) {
 			sys, err := sysfs.Open(n.prog.Roots.Sys)
 			must(t, err)
 			defer sys.Close()
-			a.source = host.Source{Sys: sys, Devices: n.prog.Roots.VFIODevices(), Wanted: n.prog.Table.Wants}
+			a.source.Sys = sys
 			now := time.Now()
 			a.look(t.Context(), full, now)
 			defer func() {
@@ -220,7 +219,7 @@ func TestAnswerOvertakesLook(t *testing.T) {
 				}
 			}()
 			o := a.find(gpu)
-			node := o.byID[id].Node()
+			device := resolved(o.byID[id])
 
 			a.answers.forget()
 			must(t, n.Unbind(address(t, id)))
@@ -231,10 +230,9 @@ func TestAnswerOvertakesLook(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, adopted := a.adopt(seen, now); adopted != c.adopted {
+			if _, adopted := a.adopt(a.rules, seen, now); adopted != c.adopted {
 				t.Errorf("adopted: %v, want %v", adopted, c.adopted)
 			}
-			device := ourcdi.Device{Name: id, Node: node}
 			if o.file.Resolves(device) == c.adopted || !o.file.InStep() {
 				t.Errorf("the spec has the device: %v, in step %v", o.file.Resolves(device), o.file.InStep())
 			}

@@ -1,11 +1,11 @@
 package agent
 
 import (
+	"slices"
 	"sync"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/kubelet"
 )
 
 // answers are the grants that were made while a look was under way.
@@ -16,31 +16,31 @@ import (
 // would take the device from the CDI spec just when the runtime asks for it.
 type answers struct {
 	mu    sync.Mutex
-	given map[string]string // by CDI name, the node
+	given map[string][]declare.Node // by resource and ID, the nodes
 }
 
 // forget is called when a look begins.
 func (a *answers) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.given = map[string]string{}
+	a.given = map[string][]declare.Node{}
 }
 
 // add notes what is granted. The caller holds the announcement still, so that no look can be
 // applied before the note is made.
-func (a *answers) add(grants []kubelet.Grant) {
+func (a *answers) add(resource string, devices []*declare.Device) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.given == nil {
-		a.given = map[string]string{}
+		a.given = map[string][]declare.Node{}
 	}
-	for _, g := range grants {
-		a.given[g.CDI] = g.Node
+	for _, d := range devices {
+		a.given[cdi.QualifiedName(resource, d.ID)] = d.Nodes
 	}
 }
 
 // deniedBy says whether a declaration lacks something that was granted, or has it with
-// another node.
+// other nodes.
 func (a *answers) deniedBy(resources []declare.Resource) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *answers) deniedBy(resources []declare.Resource) bool {
 	for _, r := range resources {
 		for i := range r.Devices {
 			d := &r.Devices[i]
-			if node, granted := a.given[cdi.QualifiedName(r.Name, d.ID)]; granted && node == d.Node() {
+			if nodes, granted := a.given[cdi.QualifiedName(r.Name, d.ID)]; granted && d.Present && slices.Equal(nodes, d.Nodes) {
 				kept++
 			}
 		}

@@ -26,9 +26,9 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	}
 	since := make(map[string]time.Time)
 	faults := a.lasting(a.passingFaults(), since, now, sooner)
-	found := a.lasting(slices.Concat(a.findings, a.specFindings()), since, now, sooner)
+	found := a.lasting(slices.Concat(a.findings, a.faulty, a.specFindings()), since, now, sooner)
 	a.since = since
-	a.report.once("kubelet's checkpoint", a.checkpoint.Read())
+	a.readCheckpoint()
 	contested := false
 	for _, o := range a.offers {
 		contested = contested || o.contest.standing

@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"kata-device-plugin/internal/watch"
@@ -19,18 +21,22 @@ type events struct {
 	agent             *Agent
 	devices, files    <-chan struct{}
 	hardware, written *watch.Watcher
+	signals           chan struct{} // all of Program.Signals
+	open              []atomic.Bool // which of them are
 }
 
-func newEvents(a *Agent) *events { return &events{agent: a} }
+func newEvents(a *Agent) *events {
+	return &events{agent: a, signals: make(chan struct{}, 1), open: make([]atomic.Bool, len(a.prog.Signals))}
+}
 
 // arm places the watches, and returns how soon a full look is due without any event. It
 // has to be called before each look.
 func (e *events) arm(ctx context.Context) time.Duration {
-	t, r := &e.agent.times, e.agent.prog.Roots
+	t, p := &e.agent.times, e.agent.prog
 	var err1, err2 error
-	e.hardware, e.devices, err1 = e.open(ctx, e.hardware, e.devices, r.VFIO(), r.VFIODevices())
-	e.written, e.files, err2 = e.open(ctx, e.written, e.files, r.DevicePlugins, r.CDI)
-	err := errors.Join(err1, err2)
+	e.hardware, e.devices, err1 = e.watch(ctx, e.hardware, e.devices, p.Hardware)
+	e.written, e.files, err2 = e.watch(ctx, e.written, e.files, append([]string{p.Roots.DevicePlugins, p.Roots.CDI}, p.Files...))
+	err := errors.Join(err1, err2, e.listen(ctx))
 	e.agent.report.once("events from the kernel", err)
 	if err != nil {
 		return t.poll
@@ -38,8 +44,8 @@ func (e *events) arm(ctx context.Context) time.Duration {
 	return t.resync
 }
 
-// open starts a watcher, if there is none yet, and places its watches.
-func (e *events) open(ctx context.Context, w *watch.Watcher, c <-chan struct{}, dirs ...string) (*watch.Watcher, <-chan struct{}, error) {
+// watch starts a watcher, if there is none yet, and places its watches.
+func (e *events) watch(ctx context.Context, w *watch.Watcher, c <-chan struct{}, dirs []string) (*watch.Watcher, <-chan struct{}, error) {
 	if w == nil {
 		var err error
 		if w, err = watch.New(dirs...); err != nil {
@@ -48,6 +54,33 @@ func (e *events) open(ctx context.Context, w *watch.Watcher, c <-chan struct{}, 
 		c = w.Signals(ctx, e.agent.times.quiet, e.agent.times.most)
 	}
 	return w, c, w.Arm()
+}
+
+// listen opens the program's own sources that are not open.
+func (e *events) listen(ctx context.Context) error {
+	var errs []error
+	for i, s := range e.agent.prog.Signals {
+		if e.open[i].Load() {
+			continue
+		}
+		raw, err := s.Open(ctx)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("listen to %s: %w", s.Name, err))
+			continue
+		}
+		e.open[i].Store(true)
+		settled := watch.Settle(ctx, raw, e.agent.times.quiet, e.agent.times.most)
+		go func() {
+			defer e.open[i].Store(false) // the next look opens it again
+			for range settled {
+				select {
+				case e.signals <- struct{}{}:
+				default: // one is waiting, which says the same
+				}
+			}
+		}()
+	}
+	return errors.Join(errs...)
 }
 
 func (e *events) close() {

@@ -73,7 +73,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("left %v", left)
 	}
 	for _, r := range []string{gpu, nvswitch} {
-		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(r))); err != nil {
+		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", r))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestStop(t *testing.T) {
 	n.await("goroutines to end", func() bool { n.changedSoon(); return runtime.NumGoroutine() <= before })
 	// The next life takes over, and replaces what the dead left behind.
 	n.forget()
-	must(t, os.WriteFile(filepath.Join(n.roots.CDI, "."+ourcdi.FileName(gpu)+"123"), []byte("torn"), 0o600))
+	must(t, os.WriteFile(filepath.Join(n.roots.CDI, "."+ourcdi.FileName("kata.", gpu)+"123"), []byte("torn"), 0o600))
 	dead := filepath.Join(n.roots.DevicePlugins, "kata-gpu-0badc0de.sock")
 	l, err := net.Listen("unix", dead)
 	must(t, err)
@@ -187,7 +187,7 @@ func TestReannounce(t *testing.T) {
 		must(t, n.Unbind(address(t, id)))
 		n.await("unhealthy", func() bool { return slices.Equal(n.healthy(gpu), all[i+1:]) })
 	}
-	if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))); !os.IsNotExist(err) {
 		t.Errorf("a CDI spec without a device: %v", err)
 	}
 	n.mu.Lock()
@@ -276,7 +276,7 @@ func TestUnreadableAtStart(t *testing.T) {
 	a := n.run(t)
 	n.awaitLog(a, "HST034", "/sys/class/vfio-dev")
 	for _, r := range []string{gpu, nvswitch} {
-		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName(r))); err != nil {
+		if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", r))); err != nil {
 			t.Errorf("the spec of the life before: %v", err)
 		}
 	}

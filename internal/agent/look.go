@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
-	"kata-device-plugin/internal/nodelock"
 )
 
 // depth says how much of the hardware is looked at anew.
@@ -24,11 +22,16 @@ const (
 
 // look reads the node and makes what is announced agree with it.
 func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
-	a.readSpecs()
+	rules := a.rules
+	if a.prog.Reload != nil {
+		rules, a.faulty = a.prog.Reload()
+	}
+	a.readSpecs(rules)
+	a.readCheckpoint()
 	var lost []*offer
 	for adopted := false; !adopted; how = max(how, glance) {
 		a.answers.forget()
-		lost, adopted = a.adopt(a.observe(how, now), now)
+		lost, adopted = a.adopt(rules, a.observe(how, now), now)
 	}
 	// Outside the mutex: stopping waits for calls that may want it.
 	for _, o := range a.offers {
@@ -41,6 +44,15 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 	}
 	if !a.snapshot.Torn() && !a.snapshot.Partial() {
 		a.sweep() // what could not be read is not gone
+		a.sweepOrphans()
+	}
+}
+
+// readCheckpoint reads what kubelet believes.
+func (a *Agent) readCheckpoint() {
+	a.report.once("kubelet's checkpoint", a.checkpoint.Read())
+	if held := a.checkpoint.Held(); held != nil && a.prog.Released != nil {
+		a.report.once("what released devices leave", a.prog.Released(a.rules, held))
 	}
 }
 
@@ -64,18 +76,18 @@ func (a *Agent) observe(how depth, now time.Time) *host.Snapshot {
 	return snapshot
 }
 
-// adopt makes a snapshot the one that is announced, and returns the offers that another
-// agent has. It reports false when an answer to Allocate has overtaken the snapshot: then
-// nothing was done, and the node has to be looked at again.
-func (a *Agent) adopt(snapshot *host.Snapshot, now time.Time) (lost []*offer, adopted bool) {
-	declared := a.prog.Table.Declare(snapshot).After(a.ledger())
+// adopt makes a snapshot and rules those that are announced, and returns the offers that
+// another agent has. It reports false when an answer to Allocate has overtaken the snapshot:
+// then nothing was done, and the node has to be looked at again.
+func (a *Agent) adopt(rules declare.Rules, snapshot *host.Snapshot, now time.Time) (lost []*offer, adopted bool) {
+	past := declare.Past{Announced: a.ledger(), Held: a.checkpoint.Held()}
+	declared := rules.Declare(snapshot, past).After(past.Announced)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.answers.deniedBy(declared.Resources) {
 		return nil, false
 	}
-	a.findings = slices.Concat(declared.Findings, declare.Stale(snapshot))
-	a.snapshot = snapshot
+	a.findings, a.rules, a.snapshot = declared.Findings, rules, snapshot
 	return a.apply(declared, now), true
 }
 
@@ -86,6 +98,9 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 	for _, r := range declared.Resources {
 		present[r.Name] = true
 		o := a.offer(r.Name)
+		if o == nil {
+			continue // it has no name for its sockets, which no rules should bring about
+		}
 		before := o.byID
 		if o.apply(r.Devices, a.foreign, now) {
 			a.report.devices(o, before)
@@ -102,46 +117,30 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 	return lost
 }
 
-// sweep removes the CDI spec and the sockets of an earlier life for which there is no
-// device any more: a spec must not name what is absent. It is done once, and again when
-// somebody puts a spec there. Another agent that holds the resource's lock does that
-// itself.
-func (a *Agent) sweep() {
-	for _, rule := range a.prog.Table {
-		file := cdi.NewFile(a.prog.Roots.CDI, rule.Resource)
-		o := a.find(rule.Resource)
-		if o != nil && (o.announced || len(o.trouble) > 0) || a.swept[rule.Resource] && !file.Exists() {
-			continue
-		}
-		found := file.Exists()
-		lock, err := nodelock.Take(a.prog.Roots.CDI, rule.Resource, a.holder())
-		if errors.Is(err, nodelock.ErrHeld) {
-			continue
-		}
-		if err == nil {
-			_, err = file.Sync(nil)
-			err = errors.Join(err, leftovers(file, a.prog.Roots.DevicePlugins, rule.Resource), lock.Release())
-		}
-		a.report.once("end of an earlier life of "+rule.Resource, err)
-		a.swept[rule.Resource] = err == nil
-		if err == nil && found {
-			a.log.Info("removed the CDI spec of an earlier life, since no device is there", "resource", rule.Resource)
-		}
-	}
-}
-
 // readSpecs reads the other owners' CDI specs. Where the directory cannot be listed,
 // the last state stands; that it cannot is found again by whoever writes to it.
-func (a *Agent) readSpecs() {
+func (a *Agent) readSpecs(rules declare.Rules) {
 	var own []string
-	for _, r := range a.prog.Table {
-		own = append(own, cdi.FileName(r.Resource))
+	for _, n := range a.names(rules) {
+		own = append(own, cdi.FileName(a.prog.Specs, n.Resource))
 	}
 	foreign, err := a.neighbours.Read(own)
 	a.report.once("CDI specs of others", err)
 	if err == nil {
 		a.foreign = foreign
 	}
+}
+
+// names are the resources that rules name, and those that were offered before the rules had
+// them no more.
+func (a *Agent) names(rules declare.Rules) []declare.Name {
+	all := slices.Clone(rules.Names())
+	for _, o := range a.offers {
+		if name := (declare.Name{Resource: o.resource, Socket: o.socket}); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // ledger is what was announced so far.
@@ -168,10 +167,15 @@ func (a *Agent) find(resource string) *offer {
 // offer finds the offer of a resource, and makes it when a device of the resource is
 // there for the first time.
 func (a *Agent) offer(resource string) *offer {
-	o := a.find(resource)
-	if o == nil {
-		o = a.newOffer(resource)
-		a.offers = append(a.offers, o)
+	if o := a.find(resource); o != nil {
+		return o
 	}
-	return o
+	for _, name := range a.rules.Names() {
+		if name.Resource == resource {
+			o := a.newOffer(name)
+			a.offers = append(a.offers, o)
+			return o
+		}
+	}
+	return nil
 }

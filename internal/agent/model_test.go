@@ -152,7 +152,7 @@ func (m *model) swap() (string, error) {
 }
 
 func (m *model) spec(resource string) string {
-	return filepath.Join(m.roots.CDI, ourcdi.FileName(resource))
+	return filepath.Join(m.roots.CDI, ourcdi.FileName("kata.", resource))
 }
 
 func (m *model) deleteSpecs() error {

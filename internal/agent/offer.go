@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"kata-device-plugin/internal/cdi"
@@ -19,9 +18,11 @@ import (
 // not. Once made it stays for the life of the process.
 type offer struct {
 	resource string
+	socket   string // begins its sockets
 	roots    host.Roots
 	holder   string // how we name ourselves in the lock
 	file     *cdi.File
+	unnamed  bool // the resource's name is none for CDI
 	endpoint *kubelet.Endpoint
 	lock     *nodelock.Lock
 	contest  contest
@@ -40,21 +41,17 @@ type offer struct {
 	done      chan struct{}
 }
 
-// socketPrefix begins the sockets of a resource: kata-gpu for nvidia.com/gpu.
-func socketPrefix(resource string) string {
-	return "kata-" + resource[strings.LastIndexByte(resource, '/')+1:]
-}
-
-func (a *Agent) newOffer(resource string) *offer {
+func (a *Agent) newOffer(name declare.Name) *offer {
 	o := &offer{
-		resource: resource, roots: a.prog.Roots, holder: a.holder(),
-		file: cdi.NewFile(a.prog.Roots.CDI, resource),
+		resource: name.Resource, socket: name.Socket, roots: a.prog.Roots, holder: a.holder(),
+		file:    cdi.NewFile(a.prog.Roots.CDI, a.prog.Specs, name.Resource),
+		unnamed: cdi.Kind(name.Resource) != nil,
 	}
 	o.endpoint = kubelet.NewEndpoint(kubelet.Config{
-		Resource:     resource,
+		Resource:     name.Resource,
 		Dir:          a.prog.Roots.DevicePlugins,
-		SocketPrefix: socketPrefix(resource),
-		Allocate: func(ctx context.Context, ids []string) ([]kubelet.Grant, error) {
+		SocketPrefix: name.Socket,
+		Allocate: func(ctx context.Context, ids []string) (kubelet.Answer, error) {
 			return a.allocate(ctx, o, ids)
 		},
 		Prefer:  func(available, must []string, size int) []string { return a.prefer(o, available, must, size) },
@@ -96,7 +93,7 @@ func (o *offer) write(devices []declare.Device, now time.Time) error {
 	}
 	o.failed = o.hold()
 	if o.failed == nil {
-		_, o.failed = o.file.Sync(resolvable(devices))
+		_, o.failed = o.file.Sync(o.resolvable(devices))
 	}
 	o.retry = now.Add(lockRetry)
 	return o.failed
@@ -117,15 +114,15 @@ func (o *offer) hold() error {
 	}
 	o.lock = lock
 	if o.cancel == nil { // else the sockets are our own
-		err = errors.Join(err, leftovers(o.file, o.roots.DevicePlugins, o.resource))
+		err = errors.Join(err, leftovers(o.file, o.roots.DevicePlugins, o.socket))
 	}
 	return err
 }
 
 // leftovers removes what an earlier life left behind when it was killed. The caller holds
 // the resource's lock, so nobody else uses any of it.
-func leftovers(file *cdi.File, plugins, resource string) error {
-	return errors.Join(file.Sweep(), kubelet.Sweep(plugins, socketPrefix(resource)))
+func leftovers(file *cdi.File, plugins, socket string) error {
+	return errors.Join(file.Sweep(), kubelet.Sweep(plugins, socket))
 }
 
 // set files the devices with everything that speaks against them.
@@ -147,7 +144,11 @@ func (o *offer) list() []kubelet.Device {
 	l := make([]kubelet.Device, 0, len(o.devices))
 	for i := range o.devices {
 		d := &o.devices[i]
-		l = append(l, kubelet.Device{ID: d.ID, Healthy: d.Healthy(), NUMA: int(d.Function.NUMA)})
+		numa := d.Function.NUMA
+		if d.NoTopology {
+			numa = host.NoNode
+		}
+		l = append(l, kubelet.Device{ID: d.ID, Healthy: d.Healthy(), NUMA: int(numa)})
 	}
 	return l
 }
@@ -183,17 +184,29 @@ func (o *offer) stop() error {
 	return lock.Release()
 }
 
-// resolvable are the devices that a CDI spec may name: those that are there. A device
-// that must not be handed out is among them, since a container that holds it may be
+// resolvable are the devices that a CDI spec may name: those that are there and have nodes. A
+// device that must not be handed out is among them, since a container that holds it may be
 // started again.
-func resolvable(devices []declare.Device) []cdi.Device {
+func (o *offer) resolvable(devices []declare.Device) []cdi.Device {
 	var all []cdi.Device
 	for i := range devices {
-		if d := &devices[i]; d.Present {
-			all = append(all, cdi.Device{Name: d.ID, Node: d.Node()})
+		if d := &devices[i]; o.named(d) {
+			all = append(all, resolved(d))
 		}
 	}
 	return all
+}
+
+// named says whether a device has a CDI name.
+func (o *offer) named(d *declare.Device) bool { return d.Present && len(d.Nodes) > 0 && !o.unnamed }
+
+// resolved is a device as the CDI spec has it.
+func resolved(d *declare.Device) cdi.Device {
+	dev := cdi.Device{Name: d.ID, Nodes: make([]cdi.Node, 0, len(d.Nodes))}
+	for _, n := range d.Nodes {
+		dev.Nodes = append(dev.Nodes, cdi.Node{Path: n.Path, Host: n.Host, Permissions: n.Permissions})
+	}
+	return dev
 }
 
 // conflicts are the devices of a resource that other owners' specs define too.

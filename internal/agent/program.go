@@ -2,15 +2,13 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 
 	"kata-device-plugin/internal/confine"
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 )
 
@@ -19,33 +17,44 @@ type Program struct {
 	Name    string
 	Version string
 	Roots   host.Roots
-	Table   declare.Table
+	// Source says what a look reads, and where; its field Sys is the agent's.
+	Source host.Source
+	// Rules are what is declared at first.
+	Rules declare.Rules
+	// Reload is asked before each look for the rules that are to be, and for what is wrong
+	// with them. The rules are those that it returned last where nothing has changed. nil is
+	// for rules that never change.
+	Reload func() (declare.Rules, []finding.Finding)
+	// Specs begins the names of the program's CDI specs. No other program's begin so, unless
+	// there is none that comes and goes with a configuration.
+	Specs string
+	// Hardware are directories in which something changes when the hardware does, and Files
+	// those that a configuration is in.
+	Hardware, Files []string
+	// Signals are other sources of events: each returns a channel with a value for anything
+	// that may have changed the hardware, until ctx ends. One that fails is tried again.
+	Signals []Signal
+	// Granted is called before an answer that grants devices, and Released with what
+	// containers have, whenever that may have changed. nil is for nobody to tell.
+	Granted  func(rules declare.Rules, resource string, devices []*declare.Device) error
+	Released func(rules declare.Rules, held map[string][]string) error
+	// Access is what the process keeps when it confines itself. To Write the directories that
+	// the agent writes to are added.
+	Access confine.Access
+	// Memory is where the runtime tries hard to collect garbage, in bytes.
+	Memory int64
 }
 
-// Exit codes.
-const (
-	ExitOK    = 0
-	ExitError = 1
-	ExitUsage = 2
-)
-
-// Command runs a program that takes no arguments until ctx ends, and returns its exit
-// code. It logs to stderr, in JSON.
-func (p Program) Command(ctx context.Context, args []string, stderr io.Writer) int {
-	if len(args) > 0 {
-		fmt.Fprintf(stderr, "%s: unexpected argument %q: it takes no arguments and needs no configuration\n", p.Name, args[0])
-		return ExitUsage
-	}
-	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{ReplaceAttr: utc}))
-	limitMemory()
-	if err := p.run(ctx, log); err != nil {
-		log.Error("stopped", "reason", err.Error())
-		return ExitError
-	}
-	return ExitOK
+// Signal is a source of events.
+type Signal struct {
+	Name string // what it is, for a person
+	Open func(context.Context) (<-chan struct{}, error)
 }
 
-func (p Program) run(ctx context.Context, log *slog.Logger) error {
+// Run runs the program until ctx ends. It confines the process.
+func (p Program) Run(ctx context.Context, log *slog.Logger) error {
+	debug.SetGCPercent(50) // trades a little work for memory: the process is idle nearly always
+	debug.SetMemoryLimit(p.Memory)
 	agent := New(p, log)
 	p.prepare()
 	p.confine(log)
@@ -60,38 +69,15 @@ func (p Program) prepare() {
 	_ = os.MkdirAll(p.Roots.CDI, 0o755)
 }
 
-// confine gives up everything that the loop does not need. /dev/vfio may only be
-// listed: no device can be opened any more.
+// confine gives up everything that the loop does not need.
 func (p Program) confine(log *slog.Logger) {
-	nodes := p.Roots.VFIO()
-	if _, err := os.Stat(nodes); err != nil {
-		nodes = filepath.Dir(nodes) // it comes with the vfio module; outside a pod that may be later
-	}
-	report, err := confine.Process(confine.Access{
-		Read:  []string{p.Roots.Sys},
-		List:  []string{nodes},
-		Write: []string{p.Roots.DevicePlugins, p.Roots.CDI, p.Roots.Run},
-	})
+	access := p.Access
+	access.Write = append([]string{p.Roots.DevicePlugins, p.Roots.CDI, p.Roots.Run}, access.Write...)
+	report, err := confine.Process(access)
 	switch {
 	case err != nil:
 		log.Warn("running without Landlock", "reason", err.Error())
 	case !report.Complete:
 		log.Info("the kernel enforces only a part of the confinement, or none", "landlock", report.ABI, "reason", report.Why)
 	}
-}
-
-// limitMemory trades a little work for memory: the process is idle nearly always, and
-// its heap is small.
-func limitMemory() {
-	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(32 << 20)
-}
-
-// utc keeps local time out of the log: the image has no time zones, and nodes that do
-// would disagree.
-func utc(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
-		a.Value = slog.TimeValue(a.Value.Time().UTC())
-	}
-	return a
 }

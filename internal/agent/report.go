@@ -121,7 +121,7 @@ func (r *report) devices(o *offer, before map[string]*declare.Device) {
 		}
 		if subject := o.resource + "=" + d.ID; d.Healthy() && r.sick[subject] {
 			delete(r.sick, subject)
-			r.log.Info("healthy", "resource", o.resource, "device", d.ID, "node", d.Node())
+			r.log.Info("healthy", "resource", o.resource, "device", d.ID, "node", d.String())
 		}
 		for _, f := range d.Faults {
 			same := func(g finding.Finding) bool { return g.Key() == f.Key() }

@@ -14,7 +14,6 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	ourcdi "kata-device-plugin/internal/cdi"
-	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/sim"
 )
@@ -41,7 +40,9 @@ func TestStaleMount(t *testing.T) {
 // TestNoMount: without the directory from the start it is never said to be ready.
 func TestNoMount(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.prog.Roots.Dev += "/absent"
+	roots := n.prog.Roots
+	roots.Dev += "/absent"
+	n.prog = Passthrough(n.prog.Name, n.prog.Version, roots)
 	n.start()
 	a := n.run(t)
 	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
@@ -140,7 +141,7 @@ func TestFailingWrite(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
 	// The write fails at the end, when the whole file has been made: a full disk would
 	// do the same, and is harder to come by.
-	inTheWay := filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))
+	inTheWay := filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
 	n.start()
 	a := n.run(t)
@@ -165,9 +166,9 @@ func TestNothingLeftOfEarlierLife(t *testing.T) {
 	for _, id := range slices.Concat(n.Bound(0x0302), n.Bound(0x0680)) {
 		must(t, n.Unbind(address(t, id)))
 	}
-	spec := func(r string) string { return filepath.Join(n.roots.CDI, ourcdi.FileName(r)) }
+	spec := func(r string) string { return filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", r)) }
 	sockets := func(r string) string {
-		return filepath.Join(n.roots.DevicePlugins, socketPrefix(r)+"-0badc0de.sock")
+		return filepath.Join(n.roots.DevicePlugins, map[string]string{gpu: "kata-gpu", nvswitch: "kata-nvswitch"}[r]+"-0badc0de.sock")
 	}
 	for _, r := range []string{gpu, nvswitch} {
 		must(t, os.WriteFile(spec(r), []byte("{}"), 0o644))
@@ -220,7 +221,7 @@ func TestWaiterTidiesUp(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
 	other, err := nodelock.Take(n.roots.CDI, gpu, "another agent")
 	must(t, err)
-	spec := filepath.Join(n.roots.CDI, ourcdi.FileName(gpu))
+	spec := filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))
 	must(t, os.WriteFile(spec, []byte("{}"), 0o644))
 	a := n.run(t)
 	n.awaitLog(a, "PLG018")
@@ -267,17 +268,6 @@ func TestLasting(t *testing.T) {
 	}
 	must(t, n.Bind(address(t, id), "nvgrace_gpu_vfio_pci"))
 	n.awaitLog(a, "msg=healthy", id)
-}
-
-// TestPrefixes: no two resources of a table share their sockets.
-func TestPrefixes(t *testing.T) {
-	seen := map[string]string{}
-	for _, r := range declare.Passthrough() {
-		if other, ok := seen[socketPrefix(r.Resource)]; ok {
-			t.Errorf("%s and %s both use %s", r.Resource, other, socketPrefix(r.Resource))
-		}
-		seen[socketPrefix(r.Resource)] = r.Resource
-	}
 }
 
 // TestLockWiped: who empties the CDI directory takes neither the lock nor the specs.
@@ -350,8 +340,8 @@ func TestSpecName(t *testing.T) {
 	n.run(t)
 	n.awaitAll()
 	for resource, name := range map[string]string{gpu: "kata.nvidia.com-gpu.json", nvswitch: "kata.nvidia.com-nvswitch.json"} {
-		if ourcdi.FileName(resource) != name {
-			t.Errorf("%s is in %s", resource, ourcdi.FileName(resource))
+		if ourcdi.FileName("kata.", resource) != name {
+			t.Errorf("%s is in %s", resource, ourcdi.FileName("kata.", resource))
 		}
 		info, err := os.Stat(filepath.Join(n.roots.CDI, name))
 		must(t, err)

@@ -202,7 +202,7 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 	var spec *cdi.Spec
 	var specErr error
 	if !w.tampered {
-		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName(resource)), 0)
+		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName("kata.", resource)), 0)
 	}
 	// A device that leaves goes from the spec first, and then the list says so. To a kubelet
 	// that comes back between the two, the first list is the last one.

@@ -22,7 +22,7 @@ const mode = 0o644
 // File is the spec file of one kind in a CDI directory. InStep and Resolves may be called
 // concurrently, Sync and Sweep by one caller and beside no other call.
 type File struct {
-	dir, kind string
+	dir, name, kind string
 
 	devices []Device // what data says
 	data    []byte   // what the file has to hold; nil for no file
@@ -30,11 +30,14 @@ type File struct {
 	onDisk  print    // the file then
 }
 
-// NewFile is the spec file of a kind. Nothing is read or written yet.
-func NewFile(dir, kind string) *File { return &File{dir: dir, kind: kind} }
+// NewFile is the spec file of a kind, of an owner's as FileName has it. Nothing is read or
+// written yet.
+func NewFile(dir, owner, kind string) *File {
+	return &File{dir: dir, name: FileName(owner, kind), kind: kind}
+}
 
 // Path is where the spec is.
-func (f *File) Path() string { return filepath.Join(f.dir, FileName(f.kind)) }
+func (f *File) Path() string { return filepath.Join(f.dir, f.name) }
 
 // Exists says whether there is something at Path.
 func (f *File) Exists() bool {
@@ -47,7 +50,7 @@ func (f *File) Exists() bool {
 // with an empty list, and with it every CDI device on the node. An edited, truncated
 // or deleted file is put right. After an error the file is as it was, or whole.
 func (f *File) Sync(devices []Device) (changed bool, err error) {
-	if !f.synced || !slices.Equal(devices, f.devices) {
+	if !f.synced || !slices.EqualFunc(devices, f.devices, Device.equal) {
 		data := []byte(nil)
 		if len(devices) > 0 {
 			if data, err = encode(f.kind, devices); err != nil {
@@ -83,8 +86,8 @@ func (f *File) InStep() bool {
 	return f.synced && err == nil && p == f.onDisk
 }
 
-// Resolves says whether the spec names the device with that node.
-func (f *File) Resolves(d Device) bool { return slices.Contains(f.devices, d) }
+// Resolves says whether the spec names the device with those nodes.
+func (f *File) Resolves(d Device) bool { return slices.ContainsFunc(f.devices, d.equal) }
 
 // compare reads the file and holds it against what it has to be.
 func (f *File) compare() (same bool, err error) {
@@ -149,8 +152,11 @@ func (f *File) disown() error {
 		return nil
 	}
 	untrue := func(d specs.Device) bool {
-		nodes := d.ContainerEdits.DeviceNodes
-		return len(nodes) != 1 || !slices.Contains(f.devices, Device{Name: d.Name, Node: nodes[0].Path})
+		on := Device{Name: d.Name}
+		for _, n := range d.ContainerEdits.DeviceNodes {
+			on.Nodes = append(on.Nodes, Node{Path: n.Path, Host: n.HostPath, Permissions: n.Permissions})
+		}
+		return !f.Resolves(on)
 	}
 	if err == nil && !slices.ContainsFunc(spec.Devices, untrue) {
 		return nil
@@ -174,7 +180,7 @@ func (f *File) Sweep() error {
 	}
 	var errs []error
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+FileName(f.kind)) && e.Type().IsRegular() {
+		if strings.HasPrefix(e.Name(), "."+f.name) && e.Type().IsRegular() {
 			errs = append(errs, os.Remove(filepath.Join(f.dir, e.Name())))
 		}
 	}

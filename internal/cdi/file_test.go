@@ -18,10 +18,13 @@ import (
 
 const kind = "nvidia.com/gpu"
 
+// vfio is the node of a VFIO device.
+func vfio(path string) []cdi.Node { return []cdi.Node{{Path: path, Permissions: "rw"}} }
+
 func devices(n int) []cdi.Device {
 	var all []cdi.Device
 	for i := range n {
-		all = append(all, cdi.Device{Name: fmt.Sprintf("0000:%02x:00.0", i), Node: fmt.Sprintf("/dev/vfio/devices/vfio%d", i)})
+		all = append(all, cdi.Device{Name: fmt.Sprintf("0000:%02x:00.0", i), Nodes: vfio(fmt.Sprintf("/dev/vfio/devices/vfio%d", i))})
 	}
 	return all
 }
@@ -43,17 +46,17 @@ func sync(t *testing.T, f *cdi.File, devices []cdi.Device, want bool) {
 // TestContent: the file is what every consumer accepts, byte for byte. The module
 // test/consumers reads the golden file with the libraries of Kata's shims.
 func TestContent(t *testing.T) {
-	f := cdi.NewFile(t.TempDir(), kind)
+	f := cdi.NewFile(t.TempDir(), "kata.", kind)
 	sync(t, f, []cdi.Device{
-		{Name: "0000:53:00.0", Node: "/dev/vfio/devices/vfio0"},
-		{Name: "0008:06:00.0", Node: "/dev/vfio/devices/vfio1"},
-		{Name: "10000:01:00.0", Node: "/dev/vfio/devices/vfio2"},
+		{Name: "0000:53:00.0", Nodes: vfio("/dev/vfio/devices/vfio0")},
+		{Name: "0008:06:00.0", Nodes: vfio("/dev/vfio/devices/vfio1")},
+		{Name: "10000:01:00.0", Nodes: vfio("/dev/vfio/devices/vfio2")},
 	}, true)
 	got, err := os.ReadFile(f.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", cdi.FileName(kind)))
+	want, err := os.ReadFile(filepath.Join("testdata", cdi.FileName("kata.", kind)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +83,7 @@ func TestContent(t *testing.T) {
 // did to it is put right.
 func TestSync(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run", "cdi")
-	f := cdi.NewFile(dir, kind)
+	f := cdi.NewFile(dir, "kata.", kind)
 	sync(t, f, nil, false) // no device, no file, no directory
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("made a directory for nothing: %v", err)
@@ -138,8 +141,8 @@ func TestSync(t *testing.T) {
 	}
 	sync(t, f, devices(3), false)
 	// A new life finds the file of the one before.
-	sync(t, cdi.NewFile(dir, kind), devices(3), false)
-	sync(t, cdi.NewFile(dir, kind), devices(2), true)
+	sync(t, cdi.NewFile(dir, "kata.", kind), devices(3), false)
+	sync(t, cdi.NewFile(dir, "kata.", kind), devices(2), true)
 	sync(t, f, nil, true)
 	if _, err := os.Stat(f.Path()); !os.IsNotExist(err) {
 		t.Errorf("a file without devices: %v", err)
@@ -149,18 +152,18 @@ func TestSync(t *testing.T) {
 
 // TestLetterDomain: an address may begin with a letter, and an older version would do then.
 func TestLetterDomain(t *testing.T) {
-	f := cdi.NewFile(t.TempDir(), kind)
-	sync(t, f, []cdi.Device{{Name: "c05e:00:00.0", Node: "/dev/vfio/devices/vfio0"}}, true)
+	f := cdi.NewFile(t.TempDir(), "kata.", kind)
+	sync(t, f, []cdi.Device{{Name: "c05e:00:00.0", Nodes: vfio("/dev/vfio/devices/vfio0")}}, true)
 	if spec, err := cncf.ReadSpec(f.Path(), 0); err != nil || spec.Version != cdi.Version || spec.GetDevice("c05e:00:00.0") == nil {
 		t.Errorf("%+v, %v", spec, err)
 	}
 }
 
 func TestResolves(t *testing.T) {
-	f := cdi.NewFile(t.TempDir(), kind)
+	f := cdi.NewFile(t.TempDir(), "kata.", kind)
 	all := devices(2)
 	sync(t, f, all, true)
-	if !f.Resolves(all[1]) || f.Resolves(cdi.Device{Name: all[0].Name, Node: all[1].Node}) || f.Resolves(cdi.Device{Name: "x"}) {
+	if !f.Resolves(all[1]) || f.Resolves(cdi.Device{Name: all[0].Name, Nodes: all[1].Nodes}) || f.Resolves(cdi.Device{Name: "x"}) {
 		t.Error("wrong")
 	}
 }
@@ -173,13 +176,13 @@ func TestRefused(t *testing.T) {
 		want       string
 	}{
 		{"name twice", kind, append(devices(1), devices(1)...), "twice"},
-		{"bad name", kind, []cdi.Device{{Name: "0000/00", Node: "/dev/x"}}, "0000/00"},
+		{"bad name", kind, []cdi.Device{{Name: "0000/00", Nodes: vfio("/dev/x")}}, "0000/00"},
 		{"no node", kind, []cdi.Device{{Name: "0000:00:00.0"}}, "0000:00:00.0"},
 		{"a kind that needs a later version", "nvidia.com/gpu.x", devices(1), "0.6.0"},
 		{"bad kind", "nvidia", devices(1), "nvidia"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := cdi.NewFile(t.TempDir(), c.kind)
+			f := cdi.NewFile(t.TempDir(), "kata.", c.kind)
 			changed, err := f.Sync(c.devices)
 			if err == nil || changed || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("changed %v, error %v", changed, err)
@@ -197,7 +200,7 @@ func TestUnwritable(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f := cdi.NewFile(dir, kind)
+	f := cdi.NewFile(dir, "kata.", kind)
 	if _, err := f.Sync(devices(1)); err == nil || !strings.Contains(err.Error(), f.Path()) {
 		t.Errorf("got %v", err)
 	}
@@ -212,7 +215,7 @@ func TestUnwritable(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	f := cdi.NewFile(dir, kind)
+	f := cdi.NewFile(dir, "kata.", kind)
 	keep := []string{"kata.nvidia.com-gpu.json", "kata.nvidia.com-gpu.lock", ".kata.nvidia.com-nvswitch.json77", "other.json", ".other.json1"}
 	for _, name := range append([]string{".kata.nvidia.com-gpu.json123", ".kata.nvidia.com-gpu.json"}, keep...) {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
@@ -234,7 +237,7 @@ func TestSweep(t *testing.T) {
 	if !slices.Equal(left, keep) {
 		t.Errorf("left %v", left)
 	}
-	if err := cdi.NewFile(filepath.Join(dir, "absent"), kind).Sweep(); err != nil {
+	if err := cdi.NewFile(filepath.Join(dir, "absent"), "kata.", kind).Sweep(); err != nil {
 		t.Error(err)
 	}
 }
@@ -251,7 +254,7 @@ func TestNeighbours(t *testing.T) {
 		return "cdiVersion: " + version + "\nkind: " + kind + "\ndevices:\n- name: \"" + name + "\"\n  containerEdits:\n    env: [A=b]\n"
 	}
 	n := cdi.NewNeighbours(dir)
-	own := []string{cdi.FileName(kind)}
+	own := []string{cdi.FileName("kata.", kind)}
 	read := func() map[string]cdi.Foreign {
 		t.Helper()
 		all, err := n.Read(own)
@@ -264,7 +267,7 @@ func TestNeighbours(t *testing.T) {
 		}
 		return found
 	}
-	write(cdi.FileName(kind), "ours, and never parsed")
+	write(cdi.FileName("kata.", kind), "ours, and never parsed")
 	write("a.yaml", spec("0.5.0", kind, "all"))
 	write("b.json", "{")
 	write("c.yaml", spec("1.0.0", "x.example/y", "z"))

@@ -39,7 +39,7 @@ func full(t *testing.T, size uint64, f func()) {
 // when it would name an absent device or another one's node.
 func TestFull(t *testing.T) {
 	two := devices(2)
-	swapped := []cdi.Device{{Name: two[0].Name, Node: two[1].Node}, {Name: two[1].Name, Node: two[0].Node}}
+	swapped := []cdi.Device{{Name: two[0].Name, Nodes: two[1].Nodes}, {Name: two[1].Name, Nodes: two[0].Nodes}}
 	for _, c := range []struct {
 		name string
 		next []cdi.Device
@@ -50,7 +50,7 @@ func TestFull(t *testing.T) {
 		{"numbers swapped", swapped, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := cdi.NewFile(t.TempDir(), kind)
+			f := cdi.NewFile(t.TempDir(), "kata.", kind)
 			sync(t, f, two, true)
 			before, err := os.ReadFile(f.Path())
 			if err != nil {

@@ -5,6 +5,7 @@ package cdi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tags.cncf.io/container-device-interface/pkg/cdi"
@@ -20,36 +21,62 @@ const Version = "0.5.0"
 // Ceiling is the latest CDI version that Kata's Go shim accepts.
 const Ceiling = "0.6.0"
 
-// Device is one CDI device: a name and the character device that it stands for.
+// Device is one CDI device: a name and the character devices that it stands for.
 type Device struct {
-	Name string // the device ID, a PCI address
-	Node string // its path, the same on the host and in the container
+	Name  string // the device ID
+	Nodes []Node // at least one
 }
 
-// FileName is the name of a kind's spec file: kata.nvidia.com-gpu.json. It is JSON,
-// since an unquoted PCI address is a number in base 60 to some YAML readers.
-func FileName(kind string) string {
-	return "kata." + strings.ReplaceAll(kind, "/", "-") + ".json"
+// Node is a character device.
+type Node struct {
+	Path        string // in the container, and on the host unless Host says otherwise
+	Host        string // on the host, "" for Path
+	Permissions string // of r, w and m
 }
+
+func (d Device) equal(e Device) bool { return d.Name == e.Name && slices.Equal(d.Nodes, e.Nodes) }
+
+// Kind says what is wrong with a resource's name as a CDI kind, nil when nothing is. kubelet
+// accepts more: a CDI class has to begin with a letter.
+func Kind(resource string) error {
+	vendor, class := parser.ParseQualifier(resource)
+	if err := parser.ValidateVendorName(vendor); err != nil {
+		return fmt.Errorf("use %s as a CDI kind: %w", resource, err)
+	}
+	if err := parser.ValidateClassName(class); err != nil {
+		return fmt.Errorf("use %s as a CDI kind: %w", resource, err)
+	}
+	return nil
+}
+
+// FileName is the name of a kind's spec file, behind the prefix that is its owner's:
+// kata.nvidia.com-gpu.json. It is JSON, since an unquoted PCI address is a number in base 60 to
+// some YAML readers.
+func FileName(owner, kind string) string {
+	return owner + strings.ReplaceAll(kind, "/", "-") + ext
+}
+
+// ext ends the names of spec files.
+const ext = ".json"
 
 // QualifiedName is how a container runtime is asked for a device.
 func QualifiedName(kind, name string) string { return kind + "=" + name }
 
 // encode renders the spec of a kind, and checks it with the CDI library's own rules.
 //
-// A device is exactly one node. Kata's Rust shim takes every node for a VFIO device
+// A device has nodes and nothing else. Kata's Rust shim takes every node for a VFIO device
 // and wants no other edits; with device numbers in the spec the runtimes would not
 // look at the node, and a stale number would open another device; a different path on
 // the host breaks the Go shim.
 func encode(kind string, devices []Device) ([]byte, error) {
 	spec := specs.Spec{Version: Version, Kind: kind, Devices: make([]specs.Device, 0, len(devices))}
 	for _, d := range devices {
-		spec.Devices = append(spec.Devices, specs.Device{
-			Name: d.Name,
-			ContainerEdits: specs.ContainerEdits{DeviceNodes: []*specs.DeviceNode{
-				{Path: d.Node, Type: "c", Permissions: "rw"},
-			}},
-		})
+		dev := specs.Device{Name: d.Name}
+		for _, n := range d.Nodes {
+			dev.ContainerEdits.DeviceNodes = append(dev.ContainerEdits.DeviceNodes,
+				&specs.DeviceNode{Path: n.Path, HostPath: n.Host, Type: "c", Permissions: n.Permissions})
+		}
+		spec.Devices = append(spec.Devices, dev)
 	}
 	if err := validate(&spec); err != nil {
 		return nil, fmt.Errorf("encode CDI spec of %s: %w", kind, err)
@@ -68,11 +95,7 @@ func validate(spec *specs.Spec) error {
 	if err := specs.ValidateVersion(spec); err != nil {
 		return err
 	}
-	vendor, class := parser.ParseQualifier(spec.Kind)
-	if err := parser.ValidateVendorName(vendor); err != nil {
-		return err
-	}
-	if err := parser.ValidateClassName(class); err != nil {
+	if err := Kind(spec.Kind); err != nil {
 		return err
 	}
 	seen := make(map[string]bool, len(spec.Devices))
@@ -82,6 +105,9 @@ func validate(spec *specs.Spec) error {
 			return fmt.Errorf("device %s is defined twice", d.Name)
 		}
 		seen[d.Name] = true
+		if len(d.ContainerEdits.DeviceNodes) == 0 {
+			return fmt.Errorf("device %s has no node", d.Name) // readers refuse the whole file
+		}
 		if err := parser.ValidateDeviceName(d.Name); err != nil {
 			return err
 		}

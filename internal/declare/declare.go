@@ -5,55 +5,9 @@ import (
 	"kata-device-plugin/internal/host"
 )
 
-// Device is one schedulable unit of a resource: one physical function.
-type Device struct {
-	// ID is the PCI address. It is the same string in kubelet, in CDI and on the
-	// terminal, and names the same hardware for as long as that is in its slot.
-	ID string
-	// Function holds the facts of the last look at which the device was there.
-	Function host.Function
-	// Present says whether the character device is there now. What is not present is
-	// in no CDI spec.
-	Present bool
-	// Faults are the reasons why the device must not be handed out. A device without
-	// any is healthy.
-	Faults []finding.Finding
-}
-
-// Healthy says whether the device may be handed out.
-func (d *Device) Healthy() bool { return len(d.Faults) == 0 }
-
-// Node is the path of the device's character device on the host, "" when it is not
-// present.
-func (d *Device) Node() string {
-	if !d.Present {
-		return ""
-	}
-	return host.DevicesDir + "/" + d.Function.Cdev.Name
-}
-
-// Resource is an extended resource with its devices, sorted by address.
-type Resource struct {
-	Name    string
-	Devices []Device
-}
-
-// Declaration is everything that a snapshot amounts to.
-type Declaration struct {
-	// Resources are those that have a device, in the order of the table.
-	Resources []Resource
-	// Findings are the reasons why functions and entries are not declared, and what
-	// else the look met. The faults of declared devices are with the devices.
-	Findings []finding.Finding
-
-	// others are the functions of the snapshot that are of no resource, with the class
-	// that says so.
-	others map[string]finding.Evidence
-}
-
-// Declare applies the table to a snapshot.
-func (t Table) Declare(s *host.Snapshot) Declaration {
-	d := Declaration{others: map[string]finding.Evidence{}}
+// Declare applies the table to a snapshot. It needs no past.
+func (t Table) Declare(s *host.Snapshot, _ Past) Declaration {
+	d := Declaration{Others: map[string]finding.Evidence{}}
 	byName := make(map[string]*Resource, len(t))
 	for _, r := range t {
 		byName[r.Resource] = &Resource{Name: r.Resource}
@@ -63,7 +17,7 @@ func (t Table) Declare(s *host.Snapshot) Declaration {
 		name := t.Resource(f.Identity)
 		if name == "" {
 			if f.Known {
-				d.others[f.Address.String()] = class(f)
+				d.Others[f.Address.String()] = class(f)
 			} else {
 				d.Findings = append(d.Findings, unreadable(f))
 			}
@@ -79,7 +33,7 @@ func (t Table) Declare(s *host.Snapshot) Declaration {
 			continue
 		}
 		r := byName[name]
-		r.Devices = append(r.Devices, Device{ID: f.Address.String(), Function: *f, Present: true, Faults: faults(f, name)})
+		r.Devices = append(r.Devices, device(f, name))
 	}
 	for _, r := range t {
 		if res := byName[r.Resource]; len(res.Devices) > 0 {
@@ -89,17 +43,30 @@ func (t Table) Declare(s *host.Snapshot) Declaration {
 	}
 	d.Findings = append(d.Findings, entries(s)...)
 	finding.Sort(d.Findings)
+	d.Findings = append(d.Findings, stale(s)...) // what the one or the other above may come from
 	return d
 }
 
-// Judge says whether a single function, read anew, is what a device was declared as:
-// the same resource, and nothing against handing it out.
-func (t Table) Judge(f *host.Function, resource string) []finding.Finding {
+// device is a function that nothing refuses.
+func device(f *host.Function, resource string) Device {
+	node := Node{Path: host.DevicesDir + "/" + f.Cdev.Name, Permissions: "rw"}
+	return Device{ID: f.Address.String(), Function: *f, Present: true, Nodes: []Node{node}, Faults: faults(f, resource)}
+}
+
+// Environment is empty: the VM finds its devices by itself.
+func (t Table) Environment(string, []*Device) map[string]string { return nil }
+
+// Again judges a single function, read anew: whether it is of the same resource, and what
+// speaks against handing it out.
+func (t Table) Again(f *host.Function, was *Device, resource string) Device {
+	absent := func(why finding.Finding) Device {
+		return Device{ID: was.ID, Function: *f, Faults: []finding.Finding{why.For(resource)}}
+	}
 	if t.Resource(f.Identity) != resource {
-		return []finding.Finding{finding.New(finding.ChangedClass(), f.Address.String(), class(f)).For(resource)}
+		return absent(finding.New(finding.ChangedClass(), was.ID, class(f)))
 	}
 	if why, refused := Refusal(f); refused {
-		return []finding.Finding{why.For(resource)}
+		return absent(why)
 	}
-	return faults(f, resource)
+	return device(f, resource)
 }

@@ -110,13 +110,13 @@ func TestPlatforms(t *testing.T) {
 	for _, p := range sim.Platforms() {
 		t.Run(p.Name, func(t *testing.T) {
 			_, src := node(t, p)
-			d := declare.Passthrough().Declare(src.Look(nil))
+			d := declare.Passthrough().Declare(src.Look(nil), declare.Past{})
 			got := map[string]int{}
 			for _, r := range d.Resources {
 				got[r.Name] = len(r.Devices)
 				for i, dev := range r.Devices {
 					if !dev.Healthy() || !dev.Present || dev.ID != dev.Function.Address.String() ||
-						dev.Node() != "/dev/vfio/devices/"+dev.Function.Cdev.Name {
+						dev.String() != "/dev/vfio/devices/"+dev.Function.Cdev.Name {
 						t.Errorf("%s: %+v", r.Name, dev)
 					}
 					if i > 0 && r.Devices[i-1].Function.Address.Compare(dev.Function.Address) >= 0 {
@@ -144,7 +144,7 @@ func TestDomains(t *testing.T) {
 		functions = append(functions, f)
 	}
 	_, src := node(t, sim.Platform{Name: "domains", Functions: functions})
-	d := declare.Passthrough().Declare(src.Look(nil))
+	d := declare.Passthrough().Declare(src.Look(nil), declare.Past{})
 	var ids, faults []string
 	for _, dev := range d.Resources[0].Devices {
 		ids = append(ids, dev.ID)
@@ -168,7 +168,7 @@ func TestDrivers(t *testing.T) {
 		f := gpu("0000:41:00.0", "1")
 		f.Driver, f.VFIO = driver, true
 		_, src := node(t, sim.Platform{Name: driver, Functions: []sim.Function{f}})
-		d := declare.Passthrough().Declare(src.Look(nil))
+		d := declare.Passthrough().Declare(src.Look(nil), declare.Past{})
 		if len(d.Resources) != 1 || !d.Resources[0].Devices[0].Healthy() {
 			t.Errorf("with a VFIO device by %s: %+v", driver, d)
 		}
@@ -177,7 +177,7 @@ func TestDrivers(t *testing.T) {
 		f := gpu("0000:41:00.0", "1")
 		f.Driver = driver
 		_, src := node(t, sim.Platform{Name: driver, Functions: []sim.Function{f}})
-		d := declare.Passthrough().Declare(src.Look(nil))
+		d := declare.Passthrough().Declare(src.Look(nil), declare.Past{})
 		if len(d.Resources) != 0 || len(d.Findings) != 1 || d.Findings[0].ID != finding.NoCdev().ID {
 			t.Errorf("without a VFIO device on %q: %+v", driver, d)
 		}
@@ -195,17 +195,31 @@ func gpu(address, group string) sim.Function {
 // TestTwoRows has one resource in two rows of a table.
 func TestTwoRows(t *testing.T) {
 	table := declare.Table{
-		{Resource: "r", Vendor: 0x10de, Classes: []uint16{0x0302}}, {Resource: "s", Vendor: 0x10de, Classes: []uint16{0x0680}},
-		{Resource: "r", Vendor: 0x15b3, Classes: []uint16{0x0207}}, {Resource: "none", Vendor: 1, Classes: []uint16{2}},
+		{Name: declare.Name{Resource: "r"}, Vendor: 0x10de, Classes: []uint16{0x0302}}, {Name: declare.Name{Resource: "s"}, Vendor: 0x10de, Classes: []uint16{0x0680}},
+		{Name: declare.Name{Resource: "r"}, Vendor: 0x15b3, Classes: []uint16{0x0207}}, {Name: declare.Name{Resource: "none"}, Vendor: 1, Classes: []uint16{2}},
 	}
 	a, b := ready(t, "0000:02:00.0"), ready(t, "0000:01:00.0")
 	b.Vendor, b.Class = 0x15b3, 0x020700
 	c := ready(t, "0000:03:00.0")
 	c.Class = 0x068000
-	d := table.Declare(&host.Snapshot{Functions: []host.Function{b, a, c}})
+	d := table.Declare(&host.Snapshot{Functions: []host.Function{b, a, c}}, declare.Past{})
 	if len(d.Resources) != 2 || d.Resources[0].Name != "r" || len(d.Resources[0].Devices) != 2 ||
 		d.Resources[0].Devices[0].ID != "0000:01:00.0" || d.Resources[1].Name != "s" {
 		t.Errorf("%+v", d.Resources)
+	}
+	if names := table.Names(); len(names) != 3 || names[0].Resource != "r" || names[1].Resource != "s" || names[2].Resource != "none" {
+		t.Errorf("%+v", names)
+	}
+}
+
+// TestSockets: no two resources of a table share their sockets.
+func TestSockets(t *testing.T) {
+	seen := map[string]string{}
+	for _, n := range declare.Passthrough().Names() {
+		if other, ok := seen[n.Socket]; ok || n.Socket == "" {
+			t.Errorf("%s and %s both use %q", n.Resource, other, n.Socket)
+		}
+		seen[n.Socket] = n.Resource
 	}
 }
 

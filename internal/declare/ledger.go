@@ -1,7 +1,9 @@
 package declare
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"kata-device-plugin/internal/finding"
 )
@@ -15,17 +17,16 @@ import (
 // (kubernetes/kubernetes#95041); and because it reports a device that has left the
 // list as healthy in the status of the pod that holds it.
 func (d Declaration) After(before []Resource) Declaration {
-	refused := make(map[string]finding.Finding, len(d.Findings))
-	for _, f := range d.Findings {
-		if _, ok := refused[f.Device]; !ok { // why it is no device comes before what else there is
-			refused[f.Device] = f
-		}
-	}
-	now := make(map[string]*Device)
-	home := make(map[string]string) // device -> resource
+	reasons := d.reasons()
+	now := make(map[subject]*Device)
+	home := make(map[string]string) // device -> the first resource that has it
 	for _, r := range d.Resources {
 		for i := range r.Devices {
-			now[r.Devices[i].ID], home[r.Devices[i].ID] = &r.Devices[i], r.Name
+			dev := &r.Devices[i]
+			now[subject{r.Name, dev.ID}] = dev
+			if home[dev.ID] == "" {
+				home[dev.ID] = r.Name
+			}
 		}
 	}
 	told := make(map[string]bool) // findings that are with a device now
@@ -33,12 +34,13 @@ func (d Declaration) After(before []Resource) Declaration {
 	for _, r := range before {
 		merged := Resource{Name: r.Name}
 		for _, old := range r.Devices {
-			if dev := now[old.ID]; dev != nil && home[old.ID] == r.Name {
+			if dev := now[subject{r.Name, old.ID}]; dev != nil {
 				merged.Devices = append(merged.Devices, *dev)
 				continue
 			}
-			merged.Devices = append(merged.Devices, d.absent(old, r.Name, refused[old.ID], home[old.ID]))
-			if why := refused[old.ID]; why.Resource == r.Name || why.Resource == "" {
+			why := reasons.of(r.Name, old)
+			merged.Devices = append(merged.Devices, d.absent(old, r.Name, why, home[old.ID]))
+			if why.Resource == r.Name || why.Resource == "" {
 				told[why.Key()] = true
 			}
 		}
@@ -51,6 +53,36 @@ func (d Declaration) After(before []Resource) Declaration {
 		}
 	}
 	return next
+}
+
+// subject is a device of a resource. The resource is empty where any will do.
+type subject struct{ resource, device string }
+
+// reasons are the first findings of each subject: why it is no device comes before what else
+// there is.
+type reasons map[subject]finding.Finding
+
+func (d Declaration) reasons() reasons {
+	all := make(reasons, len(d.Findings))
+	for _, f := range d.Findings {
+		for _, s := range []subject{{f.Resource, f.Device}, {"", f.Device}} {
+			if _, ok := all[s]; !ok {
+				all[s] = f
+			}
+		}
+	}
+	return all
+}
+
+// of is the reason why a device of a resource is none any more: its own, or its function's.
+func (r reasons) of(resource string, d Device) finding.Finding {
+	address := d.Function.Address.String()
+	for _, s := range []subject{{resource, d.ID}, {"", d.ID}, {resource, address}, {"", address}} {
+		if f, ok := r[s]; ok {
+			return f
+		}
+	}
+	return finding.Finding{}
 }
 
 // join adds the devices of resources that are not there yet.
@@ -71,28 +103,33 @@ func (d *Declaration) join(resources []Resource) {
 				into.Devices = append(into.Devices, dev)
 			}
 		}
-		slices.SortFunc(into.Devices, func(a, b Device) int {
-			return a.Function.Address.Compare(b.Function.Address)
-		})
+		slices.SortFunc(into.Devices, order)
 	}
+}
+
+// order is by function, and then by ID, of which a longer one has the larger number.
+func order(a, b Device) int {
+	return cmp.Or(a.Function.Address.Compare(b.Function.Address), cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
 }
 
 // absent is a device that was announced and is not declared any more. why is the reason
 // why it is none, and elsewhere the resource that it is declared as instead.
 func (d Declaration) absent(old Device, resource string, why finding.Finding, elsewhere string) Device {
+	at := old.Function.Address.String()
 	if elsewhere == "" && why.Resource != resource {
 		elsewhere = why.Resource // it would be of another resource, if something was not in the way
 	}
-	class, other := d.others[old.ID]
+	class, other := d.Others[at]
 	switch {
 	case elsewhere != "":
 		why = finding.New(finding.ChangedClass(), old.ID, finding.Evidence{Path: "resource now", Value: elsewhere})
 	case other:
 		why = finding.New(finding.ChangedClass(), old.ID, class)
 	case why.ID == "":
-		why = finding.New(finding.Gone(), old.ID, finding.Evidence{Path: "/sys/bus/pci/devices/" + old.ID, Value: "none"})
+		why = finding.New(finding.Gone(), old.ID, finding.Evidence{Path: "/sys/bus/pci/devices/" + at, Value: "none"})
 	case why.ID == finding.NoCdev().ID:
 		why = finding.New(finding.Gone(), old.ID, why.Evidence...)
 	}
+	why.Device = old.ID // of a share it is the function's
 	return Device{ID: old.ID, Function: old.Function, Faults: []finding.Finding{why.For(resource)}}
 }

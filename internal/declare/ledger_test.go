@@ -69,7 +69,8 @@ func TestAfter(t *testing.T) {
 		{"on another driver", []host.Function{f(slotA)}, []host.Function{f(slotA, onNvidia)},
 			"nvidia.com/gpu " + slotA + " absent; nvidia.com/gpu HST032 the device has left: /sys/bus/pci/devices/" + slotA + "/driver = nvidia"},
 		{"unbinding", []host.Function{f(slotA)}, []host.Function{f(slotA, pending)},
-			"nvidia.com/gpu " + slotA + " absent; nvidia.com/gpu HST028 the VFIO device is not complete yet: no node"},
+			"nvidia.com/gpu " + slotA + " absent; nvidia.com/gpu HST028 the VFIO device is not complete yet: no node\n" +
+				"finding   HST033 sysfs lists VFIO devices that the mounted directory does not show: /dev/vfio/devices = without vfio3"},
 		{"read error", []host.Function{f(slotA)}, []host.Function{f(slotA, broken)},
 			"nvidia.com/gpu " + slotA + " present\nfinding nvidia.com/gpu " + slotA + " HST031 the function could not be read: read x: I/O"},
 		{"read error while unbound", []host.Function{f(slotA)}, []host.Function{f(slotA, unbound, broken)},
@@ -90,9 +91,9 @@ func TestAfter(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table := declare.Passthrough()
-			before := table.Declare(&host.Snapshot{Functions: tt.before})
+			before := table.Declare(&host.Snapshot{Functions: tt.before}, declare.Past{})
 			was := summary(before)
-			now := table.Declare(&host.Snapshot{Functions: tt.after})
+			now := table.Declare(&host.Snapshot{Functions: tt.after}, declare.Past{})
 			is := summary(now)
 			after := now.After(before.Resources)
 			if got := summary(after); got != tt.want {
@@ -102,7 +103,7 @@ func TestAfter(t *testing.T) {
 				t.Errorf("once more\n%s\nwant\n%s", got, tt.want)
 			}
 			// Back to where it was: healthy again, and forgotten is nothing.
-			back := table.Declare(&host.Snapshot{Functions: tt.before}).After(after.Resources)
+			back := table.Declare(&host.Snapshot{Functions: tt.before}, declare.Past{}).After(after.Resources)
 			for _, r := range before.Resources {
 				for _, dev := range r.Devices {
 					if !strings.Contains("\n"+summary(back)+"\n", "\n"+r.Name+" "+dev.ID+" present\n") {
@@ -121,9 +122,9 @@ func TestAfter(t *testing.T) {
 func TestAbsentFacts(t *testing.T) {
 	f := ready(t, slotA)
 	f.NUMA = 3
-	before := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}})
-	dev := declare.Passthrough().Declare(&host.Snapshot{}).After(before.Resources).Resources[0].Devices[0]
-	if dev.Function.NUMA != 3 || dev.Function.Device != 0x2330 || dev.Present || dev.Node() != "" || dev.Healthy() {
+	before := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}}, declare.Past{})
+	dev := declare.Passthrough().Declare(&host.Snapshot{}, declare.Past{}).After(before.Resources).Resources[0].Devices[0]
+	if dev.Function.NUMA != 3 || dev.Function.Device != 0x2330 || dev.Present || len(dev.Nodes) > 0 || dev.Healthy() {
 		t.Errorf("%+v", dev)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/pci"
 )
 
 // slots is a machine of which any slot may hold anything.
@@ -53,7 +54,7 @@ func (s *slots) choose(t *testing.T, f *host.Function) (string, func()) {
 		"broken, unbound":  func() { f.Err, f.Cdev, f.Driver = broken, nil, "" },
 		"never read":       func() { *f = host.Function{Path: f.Path, Err: broken} },
 		"VF":               func() { a := addr(t, "0000:40:00.0"); f.PhysFn = &a },
-		"VFs":              func() { f.NumVFs = 2 },
+		"VFs":              func() { f.VFs = make([]pci.Address, 2) },
 		"companion": func() {
 			f.Group.Members = append(f.Group.Members, host.Member{Address: addr(t, "0000:41:00.1"), Driver: "snd_hda_intel"})
 		},
@@ -92,7 +93,7 @@ func TestModel(t *testing.T) {
 	for step := range 1000 {
 		what := s.change(t)
 		snap := s.snapshot()
-		now := table.Declare(snap)
+		now := table.Declare(snap, declare.Past{})
 		next := now.After(announced)
 		fit := map[[2]string]int{} // declared now, with the number of faults
 		for _, r := range now.Resources {

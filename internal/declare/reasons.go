@@ -78,8 +78,8 @@ func faults(f *host.Function, resource string) []finding.Finding {
 	fault := func(k finding.Kind, e ...finding.Evidence) {
 		all = append(all, finding.New(k, f.Address.String(), e...).For(resource))
 	}
-	if f.NumVFs > 0 {
-		fault(finding.HasVFs(), finding.Evidence{Path: sysPath(f, "sriov_numvfs"), Value: strconv.Itoa(f.NumVFs)})
+	if len(f.VFs) > 0 {
+		fault(finding.HasVFs(), finding.Evidence{Path: sysPath(f, "sriov_numvfs"), Value: strconv.Itoa(len(f.VFs))})
 	}
 	// Kata's Go shim finds the address with an unanchored pattern of four domain
 	// digits: 10000:01:00.0 silently becomes 0000:01:00.0, which is another device.
@@ -131,11 +131,11 @@ func entries(s *host.Snapshot) []finding.Finding {
 	return all
 }
 
-// Stale is the finding that the mounted /dev/vfio is not the host's: a function is bound,
+// stale is the finding that the mounted /dev/vfio is not the host's: a function is bound,
 // sysfs states its device number, and there is no node. For a moment that is normal at
 // every bind; when it lasts, the directory is not the one that the kernel writes to. Of
 // several devices the first is named: how many there are says nothing more.
-func Stale(s *host.Snapshot) []finding.Finding {
+func stale(s *host.Snapshot) []finding.Finding {
 	for i := range s.Functions {
 		f := &s.Functions[i]
 		if f.Err == nil && f.Driver != "" && f.Cdev != nil && f.Cdev.State == host.CdevPending {

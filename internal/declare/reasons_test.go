@@ -9,6 +9,7 @@ import (
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/pci"
 )
 
 // cases are everything that can be the matter with a GPU at 0000:41:00.0, each made from
@@ -53,14 +54,14 @@ func cases() []struct {
 		{"other number", cdev(host.CdevOtherNumber, "/dev/vfio/devices/vfio3 is 1:3, /sys/class/vfio-dev/vfio3/dev says 511:3")},
 		{"no IOMMU", cdev(host.CdevNoIOMMU, "/sys/class/vfio-dev/noiommu-vfio3")},
 		{"pending", cdev(host.CdevPending, "no node /dev/vfio/devices/vfio3, but driver vfio-pci")},
-		{"VFs enabled", func(_ *testing.T, f *host.Function) { f.NumVFs = 4 }},
+		{"VFs enabled", func(_ *testing.T, f *host.Function) { f.VFs = make([]pci.Address, 4) }},
 		{"wide domain", func(_ *testing.T, f *host.Function) {
 			f.Address.Domain = 0x10000
 			f.Group.Members[0].Address = f.Address
 		}},
 		{"companion on snd_hda_intel", companion(host.Member{Class: 0x040300, Driver: "snd_hda_intel"})},
 		{"companion on xhci_hcd and VFs", func(t *testing.T, f *host.Function) {
-			f.NumVFs = 1
+			f.VFs = make([]pci.Address, 1)
 			companion(host.Member{Class: 0x0c0330, Driver: "xhci_hcd"})(t, f)
 		}},
 	}
@@ -74,7 +75,7 @@ func TestReasons(t *testing.T) {
 	for _, c := range cases() {
 		f := ready(t, "0000:41:00.0")
 		c.change(t, &f)
-		d := table.Declare(&host.Snapshot{Functions: []host.Function{f}})
+		d := table.Declare(&host.Snapshot{Functions: []host.Function{f}}, declare.Past{})
 		what := "not declared"
 		var all []finding.Finding
 		for _, r := range d.Resources {
@@ -93,7 +94,7 @@ func TestReasons(t *testing.T) {
 			}
 		}
 		// An answer to Allocate rests on the same reasons.
-		judged := table.Judge(&f, "nvidia.com/gpu")
+		judged := judge(table, &f, "nvidia.com/gpu")
 		if (len(judged) == 0) != (what == "declared, healthy") {
 			t.Errorf("%s: %s, but judged %v", c.name, what, judged)
 		}
@@ -115,13 +116,13 @@ func TestReasons(t *testing.T) {
 		Unread: []error{errors.New("open /dev/vfio/devices: permission denied")},
 	}
 	fmt.Fprintf(&b, "entries and directories:\n")
-	for _, x := range table.Declare(s).Findings {
+	for _, x := range table.Declare(s, declare.Past{}).Findings {
 		seen[x.ID] = true
 		fmt.Fprintf(&b, "  %s %s\n", x.Device, x)
 	}
 	golden(t, "reasons.golden", b.String())
 	for _, k := range finding.Catalogue() {
-		elsewhere := k == finding.Gone() || k == finding.ChangedClass() || k == finding.StaleMount()
+		elsewhere := k == finding.Gone() || k == finding.ChangedClass()
 		if strings.HasPrefix(k.ID, "HST") && !seen[k.ID] && !elsewhere {
 			t.Errorf("no case has %s, %s", k.ID, k.Title)
 		}
@@ -133,26 +134,32 @@ func TestReasons(t *testing.T) {
 func TestUnknownFunction(t *testing.T) {
 	f := host.Function{Err: errors.New("find 0000:41:00.0: input/output error")}
 	f.Address = addr(t, "0000:41:00.0")
-	d := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}})
+	d := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}}, declare.Past{})
 	if len(d.Resources) != 0 || len(d.Findings) != 1 ||
 		d.Findings[0].String() != "HST031 the function could not be read: find 0000:41:00.0: input/output error" {
 		t.Errorf("%+v", d)
 	}
 	f = ready(t, "0000:41:00.0")
 	f.Class, f.Err = 0x040300, errors.New("x")
-	if d := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}}); len(d.Resources)+len(d.Findings) != 0 {
+	if d := declare.Passthrough().Declare(&host.Snapshot{Functions: []host.Function{f}}, declare.Past{}); len(d.Resources)+len(d.Findings) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
 
-// TestJudgeClass has another device in the slot.
-func TestJudgeClass(t *testing.T) {
+// judge says what speaks against a device when its function is read anew.
+func judge(t declare.Table, f *host.Function, resource string) []finding.Finding {
+	d := t.Again(f, &declare.Device{ID: f.Address.String()}, resource)
+	return d.Faults
+}
+
+// TestAgainClass has another device in the slot.
+func TestAgainClass(t *testing.T) {
 	f := ready(t, "0000:41:00.0")
 	for _, resource := range []string{"nvidia.com/nvswitch", ""} {
 		if resource == "" {
 			f.Class, resource = 0x020000, "nvidia.com/gpu"
 		}
-		got := declare.Passthrough().Judge(&f, resource)
+		got := judge(declare.Passthrough(), &f, resource)
 		if len(got) != 1 || got[0].Resource != resource ||
 			got[0].String() != "HST035 the function in this slot is no longer of this resource: /sys/bus/pci/devices/0000:41:00.0/class = "+f.Class.String() {
 			t.Errorf("%v", got)
@@ -177,7 +184,7 @@ func TestCompanions(t *testing.T) {
 		f := ready(t, "0000:41:00.0")
 		tt.m.Address = addr(t, "0000:41:00.1")
 		f.Group.Members = append(f.Group.Members, tt.m)
-		got := declare.Passthrough().Judge(&f, "nvidia.com/gpu")
+		got := judge(declare.Passthrough(), &f, "nvidia.com/gpu")
 		if (len(got) == 0) != tt.want || !tt.want && (got[0].ID != "HST002" ||
 			got[0].Evidence[0] != finding.Evidence{Path: "/sys/bus/pci/devices/0000:41:00.1/driver", Value: tt.m.Driver}) {
 			t.Errorf("%+v: %v", tt.m, got)
@@ -189,7 +196,7 @@ func TestCompanions(t *testing.T) {
 	for _, a := range []string{"0000:41:00.1", "0000:41:00.2", "0000:41:00.3"} {
 		f.Group.Members = append(f.Group.Members, host.Member{Address: addr(t, a), Driver: map[bool]string{true: "", false: "x"}[a == "0000:41:00.2"]})
 	}
-	if got := declare.Passthrough().Judge(&f, "nvidia.com/gpu"); len(got) != 2 {
+	if got := judge(declare.Passthrough(), &f, "nvidia.com/gpu"); len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 }

@@ -12,8 +12,7 @@ import (
 
 // Rule declares the functions of one vendor and some classes as one resource.
 type Rule struct {
-	// Resource is the extended resource name, and the kind of the CDI devices.
-	Resource string
+	Name
 	// Vendor and Classes (base class and subclass) choose the functions.
 	Vendor  pci.ID
 	Classes []uint16
@@ -33,8 +32,8 @@ type Table []Rule
 func Passthrough() Table {
 	const nvidia = pci.ID(0x10de)
 	return Table{
-		{Resource: "nvidia.com/gpu", Vendor: nvidia, Classes: []uint16{0x0302, 0x0300}},
-		{Resource: "nvidia.com/nvswitch", Vendor: nvidia, Classes: []uint16{0x0680}},
+		{Name: Name{"nvidia.com/gpu", "kata-gpu"}, Vendor: nvidia, Classes: []uint16{0x0302, 0x0300}},
+		{Name: Name{"nvidia.com/nvswitch", "kata-nvswitch"}, Vendor: nvidia, Classes: []uint16{0x0680}},
 	}
 }
 
@@ -50,3 +49,14 @@ func (t Table) Resource(id host.Identity) string {
 
 // Wants says whether a function is a candidate of any rule.
 func (t Table) Wants(id host.Identity) bool { return t.Resource(id) != "" }
+
+// Names are those of the rows.
+func (t Table) Names() []Name {
+	var all []Name
+	for _, r := range t {
+		if !slices.Contains(all, r.Name) { // a name may stand in several rows
+			all = append(all, r.Name)
+		}
+	}
+	return all
+}

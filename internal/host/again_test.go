@@ -30,17 +30,17 @@ func TestAgain(t *testing.T) {
 	// What sends no event is fresh.
 	must(t, r.SetVFs(a, 2, ""), r.Unbind(companion), r.Bind(companion, "snd_hda_intel"))
 	f := again(true)
-	if f.NumVFs != 2 || len(f.Companions()) != 1 || f.Companions()[0].Driver != "snd_hda_intel" || f.Companions()[0].VFIO {
+	if len(f.VFs) != 2 || len(f.Companions()) != 1 || f.Companions()[0].Driver != "snd_hda_intel" || f.Companions()[0].VFIO {
 		t.Errorf("%+v, group %+v", f, f.Group)
 	}
-	if f := function(t, s, gpuA); f.NumVFs != 0 || f.Companions()[0].Driver != "vfio-pci" {
+	if f := function(t, s, gpuA); len(f.VFs) != 0 || f.Companions()[0].Driver != "vfio-pci" {
 		t.Errorf("the snapshot has changed: %+v", f)
 	}
 	s = r.src.Look(nil)
 
 	// A read error is said, and what was known is kept.
 	must(t, r.BreakAttribute(a, "virtfn0"))
-	if f := again(true); f.Err == nil || !f.Known || f.NumVFs != 2 {
+	if f := again(true); f.Err == nil || !f.Known || len(f.VFs) != 2 {
 		t.Errorf("%+v", f)
 	}
 	must(t, r.RestoreAttribute(a, "virtfn0"), r.SetVFs(a, 0, ""))

@@ -107,7 +107,7 @@ func (r *reader) identity(f, old *Function) {
 
 func (r *reader) facts(f, old *Function, link *classLink) {
 	f.NUMA = optional(r, "numa_node", parseNode, old.NUMA, NoNode)
-	f.NumVFs = r.vfs(old.NumVFs)
+	f.VFs = r.vfs(old.VFs)
 	f.Driver, r.bound = r.link("driver", old.Driver)
 	physfn, present := r.link("physfn", "")
 	f.PhysFn = old.PhysFn
@@ -176,21 +176,27 @@ func (r *reader) fail(name string, err error) {
 	r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
 }
 
-// vfs counts the VFs of a PF by its links to them. The file sriov_numvfs says the same, but
-// to read it takes the function's device lock (drivers/pci/iov.c, sriov_numvfs_show), and
-// an unbind holds that for as long as a VM keeps the device open: the reader would hang
-// with it, and could not even be killed.
-func (r *reader) vfs(old int) int {
+// vfs lists the VFs of a PF by its links to them. The file sriov_numvfs says how many they
+// are, but to read it takes the function's device lock (drivers/pci/iov.c,
+// sriov_numvfs_show), and an unbind holds that for as long as a VM keeps the device open: the
+// reader would hang with it, and could not even be killed.
+func (r *reader) vfs(old []pci.Address) []pci.Address {
+	var all []pci.Address
 	for n := 0; ; n++ {
 		name := "virtfn" + strconv.Itoa(n)
-		_, err := fs.ReadLink(r.sys, r.dir+"/"+name)
+		target, err := fs.ReadLink(r.sys, r.dir+"/"+name)
 		if gone(err) {
-			return n
+			return all
+		}
+		var a pci.Address
+		if err == nil {
+			a, err = pci.ParseAddress(path.Base(target))
 		}
 		if err != nil {
 			r.fail(name, err)
 			return old
 		}
+		all = append(all, a)
 	}
 }
 

@@ -18,6 +18,12 @@ type Snapshot struct {
 	// Unread are the directories that could not be listed. What they held is taken
 	// from the snapshot before: a read error is not "gone".
 	Unread []error
+	// Shared are the states of SharedNodes, by path. It is empty where Source.Network is nil.
+	Shared map[string]CharDevice
+	// Links is nil where the Source has none. LinksErr says why they could not be read; Links
+	// are then those of the last look that could, if there was one.
+	Links    *Links
+	LinksErr error
 
 	index    map[pci.Address]int    // into Functions
 	unwanted map[pci.Address]bool   // functions looked at and passed over
@@ -102,8 +108,12 @@ type Function struct {
 
 	// PhysFn is the PF of a VF (link physfn), nil for everything else.
 	PhysFn *pci.Address
-	// NumVFs is the number of VFs that a PF has enabled (sysfs: links virtfnN).
-	NumVFs int
+	// VFs are the VFs that a PF has enabled, in the order of their numbers (sysfs: links
+	// virtfnN).
+	VFs []pci.Address
+
+	// Network is nil where the Source does not ask for it.
+	Network *Network
 
 	// Cdev is the function's VFIO character device, nil when it has none.
 	Cdev *Cdev

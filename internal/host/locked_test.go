@@ -46,7 +46,7 @@ func TestReadsNothingElse(t *testing.T) {
 	}()
 	select {
 	case f := <-done:
-		if f.NumVFs != 2 || f.Err != nil {
+		if len(f.VFs) != 2 || f.Err != nil {
 			t.Errorf("%+v", f)
 		}
 	case <-time.After(10 * time.Second):

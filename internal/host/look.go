@@ -22,6 +22,17 @@ type Source struct {
 	// Wanted says which functions without a character device are worth a place in
 	// the snapshot. nil stands for all of them.
 	Wanted func(Identity) bool
+
+	// Dev is where devtmpfs is mounted for this process. It is used where Network is set.
+	Dev string
+	// Network says of which functions Function.Network is read; nil stands for none. Where it
+	// is set a Glance is a Look: what it adds sends no event in /dev/vfio.
+	Network func(Identity) bool
+	// Links reads what netlink shows of the node's own network; nil for nothing.
+	Links func() (*Links, error)
+	// Profile asks a function for its DDP package; nil for no such question. It is asked of
+	// physical functions only.
+	Profile func(a pci.Address) (string, error)
 }
 
 // Look reads everything. prev, which may be nil, is only used for what cannot be
@@ -73,7 +84,7 @@ func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 // one that made the node, and its identity and place last longer than that.
 func (l *look) refresh(f Function, link *classLink) Function {
 	r := &reader{sys: l.src.Sys, dir: link.dir}
-	f.NumVFs = r.vfs(f.NumVFs)
+	f.VFs = r.vfs(f.VFs)
 	if _, r.bound = r.link("driver", f.Driver); !r.bound {
 		f.Cdev = &Cdev{Name: f.Cdev.Name, Major: f.Cdev.Major, Minor: f.Cdev.Minor}
 		f.Cdev.examine(l.nodes, false, "")

@@ -49,7 +49,7 @@ func events(s *host.Snapshot) *host.Snapshot {
 }
 
 func silent(f host.Function) host.Function {
-	f.NumVFs = 0
+	f.VFs = nil
 	if f.Cdev == nil {
 		f.Driver = ""
 	}

@@ -192,19 +192,19 @@ func sriov() sim.Function {
 func TestVFs(t *testing.T) {
 	r := newRig(t, sriov())
 	s := r.src.Look(nil)
-	if f := function(t, s, gpuA); f.NumVFs != 0 || f.PhysFn != nil {
+	if f := function(t, s, gpuA); len(f.VFs) != 0 || f.PhysFn != nil {
 		t.Errorf("%+v", f)
 	}
 	// The vendor's VFIO framework: cdevs of VFs that are bound to nvidia.
 	must(t, r.SetVFs(addr(t, gpuA), 5, ""), r.BindVFIO(addr(t, "0000:41:00.5"), "nvidia"), r.Bind(addr(t, "0000:41:01.0"), "vfio-pci"))
 	same(t, "glance", events(r.src.Glance(s)), events(r.src.Look(nil)))
 	s = r.src.Look(s)
-	if f := function(t, s, gpuA); f.NumVFs != 5 || f.PhysFn != nil {
+	if f := function(t, s, gpuA); len(f.VFs) != 5 || f.PhysFn != nil {
 		t.Errorf("%+v", f)
 	}
 	for address, driver := range map[string]string{"0000:41:00.4": "", "0000:41:00.5": "nvidia", "0000:41:00.6": "", "0000:41:01.0": "vfio-pci"} {
 		f := function(t, s, address)
-		if f.PhysFn == nil || *f.PhysFn != addr(t, gpuA) || f.NumVFs != 0 || f.Driver != driver || (f.Cdev != nil) != (driver != "") {
+		if f.PhysFn == nil || *f.PhysFn != addr(t, gpuA) || len(f.VFs) != 0 || f.Driver != driver || (f.Cdev != nil) != (driver != "") {
 			t.Errorf("%s: %+v", address, f)
 		}
 	}
@@ -224,7 +224,7 @@ func TestVFs(t *testing.T) {
 		t.Errorf("without VFIO device: %+v", f)
 	}
 	must(t, r.SetVFs(addr(t, gpuA), 0, ""))
-	if s = r.src.Look(s); len(s.Functions) != 1 || s.Functions[0].NumVFs != 0 {
+	if s = r.src.Look(s); len(s.Functions) != 1 || len(s.Functions[0].VFs) != 0 {
 		t.Errorf("%+v", s.Functions)
 	}
 }

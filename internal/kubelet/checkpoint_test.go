@@ -29,8 +29,12 @@ func TestCheckpoint(t *testing.T) {
 	if _, known := c.Healthy("nvidia.com/gpu"); known {
 		t.Error("known without a file")
 	}
-	// As kubelet 1.37 writes it.
-	err := read(`{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"nvidia.com/gpu","DeviceIDs":{"0":["0000:53:00.0"]},"AllocResp":"KgA="}],` +
+	if c.Held() != nil {
+		t.Error("something is held without a file")
+	}
+	// As kubelet 1.37 writes it: a container has devices of two NUMA nodes, and another pod one.
+	err := read(`{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"nvidia.com/gpu","DeviceIDs":{"0":["0000:53:00.0"],"1":["0000:97:00.0"]},"AllocResp":"KgA="},` +
+		`{"PodUID":"v","ContainerName":"c","ResourceName":"nvidia.com/gpu","DeviceIDs":{"-1":["0000:64:00.0"]},"AllocResp":""}],` +
 		`"RegisteredDevices":{"nvidia.com/gpu":["b","a","b"],"other/x":null}},"Checksum":1234567890}`)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +44,9 @@ func TestCheckpoint(t *testing.T) {
 	}
 	if ids, known := c.Healthy("other/x"); !known || len(ids) > 0 {
 		t.Errorf("%v, %v", ids, known)
+	}
+	if held := c.Held(); len(held) != 1 || !slices.Equal(held["nvidia.com/gpu"], []string{"0000:53:00.0", "0000:64:00.0", "0000:97:00.0"}) {
+		t.Errorf("held: %v", held)
 	}
 	if _, known := c.Healthy("absent/x"); known {
 		t.Error("known, and not in the file")
@@ -56,6 +63,9 @@ func TestCheckpoint(t *testing.T) {
 		}
 		if _, known := c.Healthy("nvidia.com/gpu"); known {
 			t.Error("known from a broken file")
+		}
+		if c.Held() != nil {
+			t.Error("held by a broken file")
 		}
 	}
 }
@@ -91,13 +101,18 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add([]byte(`{"Data":{"RegisteredDevices":{"":[""]}}}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		registered, err := parseCheckpoint(data)
-		if err != nil && registered != nil {
-			t.Error("an answer beside an error")
+		r, err := parseCheckpoint(data)
+		if (err != nil) != (r == nil) {
+			t.Fatal("neither an answer nor an error, or both")
 		}
-		for resource, ids := range registered {
-			if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
-				t.Errorf("%q: %q is not a sorted set", resource, ids)
+		if err != nil {
+			return
+		}
+		for _, all := range []map[string][]string{r.registered, r.held} {
+			for resource, ids := range all {
+				if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+					t.Errorf("%q: %q is not a sorted set", resource, ids)
+				}
 			}
 		}
 	})
@@ -118,7 +133,7 @@ func TestRivals(t *testing.T) {
 		return l
 	}
 	now := time.Unix(1000, 0)
-	r := NewRivals(dir, []string{"kata-gpu"})
+	r := NewRivals(dir, func() []string { return []string{"kata-gpu"} })
 	look := func(closely bool, want bool) {
 		t.Helper()
 		now = now.Add(time.Second)
@@ -169,7 +184,7 @@ func TestRivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(true, true)
-	if err := NewRivals(filepath.Join(dir, "absent"), nil).Look(true, now); err == nil {
+	if err := NewRivals(filepath.Join(dir, "absent"), func() []string { return nil }).Look(true, now); err == nil {
 		t.Error("no error without a directory")
 	}
 }

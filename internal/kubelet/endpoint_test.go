@@ -85,7 +85,7 @@ func newEndpoint(t *testing.T, changed func()) *endpoint {
 	e := &endpoint{dir: dir, log: &lockedBuffer{}}
 	e.Endpoint = NewEndpoint(Config{
 		Resource: "nvidia.com/gpu", Dir: dir, SocketPrefix: "kata-gpu",
-		Allocate: func(context.Context, []string) ([]Grant, error) { return nil, errors.New("not asked for here") },
+		Allocate: func(context.Context, []string) (Answer, error) { return Answer{}, errors.New("not asked for here") },
 		Prefer:   func(available, _ []string, size int) []string { return available[:size] },
 		Changed:  changed,
 		Log:      slog.New(slog.NewTextHandler(e.log, nil)),

@@ -23,11 +23,15 @@ type Device struct {
 	NUMA int
 }
 
-// Grant is what a container gets for one device.
-type Grant struct {
-	CDI  string // qualified CDI device name
-	Node string // character device, the same path on the host and in the container
+// Answer is what a container gets for its devices.
+type Answer struct {
+	CDI   []string          // qualified CDI device names
+	Nodes []Node            // each once
+	Env   map[string]string // environment variables
 }
+
+// Node is a character device.
+type Node struct{ Host, Container, Permissions string }
 
 // Config is what an Endpoint needs to know.
 type Config struct {
@@ -40,7 +44,7 @@ type Config struct {
 	SocketPrefix string
 	// Allocate answers for the devices of one container. An error is a *Refusal, or the
 	// context's.
-	Allocate func(ctx context.Context, ids []string) ([]Grant, error)
+	Allocate func(ctx context.Context, ids []string) (Answer, error)
 	// Prefer chooses size of the available devices. It cannot fail: kubelet rejects
 	// the pod when this hint is an error.
 	Prefer func(available, must []string, size int) []string

@@ -94,26 +94,27 @@ func (p *plugin) Allocate(ctx context.Context, req *pluginapi.AllocateRequest) (
 		return nil, &Refusal{Device: id, Kind: Malformed, Reason: "named twice in one request"}
 	}
 	for _, c := range req.GetContainerRequests() {
-		grants, err := p.cfg.Allocate(ctx, c.GetDevicesIds())
+		answer, err := p.cfg.Allocate(ctx, c.GetDevicesIds())
 		if err != nil {
 			p.cfg.Log.Warn("refused an allocation", "resource", p.cfg.Resource, "device", c.GetDevicesIds(), "reason", err.Error())
 			return nil, err
 		}
-		resp.ContainerResponses = append(resp.ContainerResponses, container(grants))
+		resp.ContainerResponses = append(resp.ContainerResponses, container(answer))
 	}
 	p.cfg.Log.Info("allocated", "resource", p.cfg.Resource, "device", all)
 	return resp, nil
 }
 
-// container renders grants: for each device its CDI name and its node, and nothing
-// else. With the name alone containerd 1.7 gives the container no device; the node is
-// the one of the CDI spec, so runtimes that know both see one device. Annotations
-// would leak the host's CDI kind into the guest.
-func container(grants []Grant) *pluginapi.ContainerAllocateResponse {
-	r := &pluginapi.ContainerAllocateResponse{}
-	for _, g := range grants {
-		r.CdiDevices = append(r.CdiDevices, &pluginapi.CDIDevice{Name: g.CDI})
-		r.Devices = append(r.Devices, &pluginapi.DeviceSpec{HostPath: g.Node, ContainerPath: g.Node, Permissions: "rw"})
+// container renders an answer: CDI names and nodes. With the names alone containerd 1.7 gives
+// the container no device; the nodes are those of the CDI spec, so runtimes that know both see
+// one device. Annotations would leak the host's CDI kind into the guest.
+func container(a Answer) *pluginapi.ContainerAllocateResponse {
+	r := &pluginapi.ContainerAllocateResponse{Envs: a.Env}
+	for _, name := range a.CDI {
+		r.CdiDevices = append(r.CdiDevices, &pluginapi.CDIDevice{Name: name})
+	}
+	for _, n := range a.Nodes {
+		r.Devices = append(r.Devices, &pluginapi.DeviceSpec{HostPath: n.Host, ContainerPath: n.Container, Permissions: n.Permissions})
 	}
 	return r
 }

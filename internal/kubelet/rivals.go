@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -12,10 +13,10 @@ import (
 // nothing when one of two plugins for one resource leaves: it goes on to believe the
 // list of the one that has left. That one of these sockets dies is the only sign.
 type Rivals struct {
-	dir  string
-	ours func(name string) bool
-	seen map[string]rival
-	left time.Time
+	dir      string
+	prefixes func() []string
+	seen     map[string]rival
+	left     time.Time
 }
 
 type rival struct {
@@ -23,18 +24,15 @@ type rival struct {
 	alive bool
 }
 
-// NewRivals looks at the sockets of a directory, except kubelet's own and those whose
-// names begin with one of our prefixes.
-func NewRivals(dir string, prefixes []string) *Rivals {
-	ours := func(name string) bool {
-		for _, p := range prefixes {
-			if isOurSocket(name, p) {
-				return true
-			}
-		}
-		return name == SocketName
-	}
-	return &Rivals{dir: dir, ours: ours, seen: map[string]rival{}}
+// NewRivals looks at the sockets of a directory, except kubelet's own and those that prefixes
+// begin: it returns those of our own sockets, which may become others.
+func NewRivals(dir string, prefixes func() []string) *Rivals {
+	return &Rivals{dir: dir, prefixes: prefixes, seen: map[string]rival{}}
+}
+
+// ours says whether a socket is kubelet's or our own.
+func (r *Rivals) ours(name string) bool {
+	return name == SocketName || slices.ContainsFunc(r.prefixes(), func(p string) bool { return isOurSocket(name, p) })
 }
 
 // Look finds out which plugins have come and gone. A socket is connected to until it is

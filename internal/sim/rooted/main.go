@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"kata-device-plugin/internal/agent"
-	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
 )
 
@@ -24,9 +23,5 @@ func run() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	program := agent.Program{
-		Name: name, Version: "simulated",
-		Roots: host.Under(os.Args[1], name), Table: declare.Passthrough(),
-	}
-	return program.Command(ctx, os.Args[2:], os.Stderr)
+	return agent.Passthrough(name, "simulated", host.Under(os.Args[1], name)).Command(ctx, os.Args[2:], os.Stderr)
 }
