@@ -1,0 +1,69 @@
+package hostnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// receiveBuffer holds the events of a node that makes hundreds of interfaces at once.
+const receiveBuffer = 1 << 20
+
+// Events returns a channel that receives when links, routes or nexthop objects of the
+// process's network namespace have changed, and when events were lost. It does not wait for
+// the reader: one signal stands for all that came since. The channel is closed when ctx ends,
+// or if the socket breaks: from then on only a clock says when to look.
+//
+// Addresses are not subscribed to. Nothing that Links reads depends on one without a route,
+// and IPv6 announces them anew with each router advertisement.
+//
+// What comes after Events returns is an event, what came before it is found by a look.
+func Events(ctx context.Context) (<-chan struct{}, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEXTHOP)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to network events: %w", err)
+	}
+	if s.SetReceiveBufferSize(receiveBuffer, true) != nil { // it takes CAP_NET_ADMIN
+		_ = s.SetReceiveBufferSize(receiveBuffer, false) // the kernel grants what it allows
+	}
+	return signals(ctx, s), nil
+}
+
+// signals reads from a socket until ctx ends, and closes it.
+func signals(ctx context.Context, s *nl.NetlinkSocket) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		s.Close() // wakes the reader up
+		close(closed)
+	})
+	go func() {
+		defer close(out) // at last: whoever sees it knows that nothing is left behind
+		defer func() {
+			if !stop() {
+				<-closed
+				return
+			}
+			s.Close()
+		}()
+		for {
+			_, from, err := s.Receive()
+			// ENOBUFS: events were lost. EINVAL: one could not be read.
+			if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
+				return
+			}
+			if err == nil && from.Pid != nl.PidKernel {
+				continue
+			}
+			select {
+			case out <- struct{}{}:
+			default: // the reader has one waiting, which says the same
+			}
+		}
+	}()
+	return out
+}
