@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/witness"
 )
 
 const (
@@ -22,8 +24,10 @@ const (
 // node is a simulated node with a witness in kubelet's place.
 type node struct {
 	*sim.Node
-	*witness
-	prog Program
+	*witness.Witness
+	t     testing.TB
+	roots host.Roots
+	prog  Program
 }
 
 func newNode(t testing.TB, p sim.Platform) *node {
@@ -43,7 +47,7 @@ func newNode(t testing.TB, p sim.Platform) *node {
 		t.Fatal(err)
 	}
 	return &node{
-		Node: n, witness: newWitness(t, roots),
+		Node: n, Witness: witness.New(t, roots, "kata.", nil), t: t, roots: roots,
 		prog: Passthrough(name, "test", roots),
 	}
 }
@@ -67,7 +71,7 @@ type process struct {
 // run starts an agent. It is stopped at the end of the test, if not before.
 func (n *node) run(t testing.TB, change ...func(*Agent)) *process {
 	t.Helper()
-	p := &process{log: &logBuffer{signal: n.signal}}
+	p := &process{log: &logBuffer{signal: n.Signal}}
 	p.agent = New(n.prog, slog.New(slog.NewTextHandler(p.log, nil)))
 	for _, c := range change {
 		c(p.agent)
@@ -131,15 +135,15 @@ func (l *logBuffer) lines(texts ...string) []string {
 // awaitLog waits for a log line.
 func (n *node) awaitLog(p *process, texts ...string) {
 	n.t.Helper()
-	n.await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
+	n.Await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
 }
 
 // awaitAll waits until all bound devices are announced healthy.
 func (n *node) awaitAll() {
 	n.t.Helper()
 	gpus, switches := n.Bound(0x0302, 0x0300), n.Bound(0x0680)
-	n.await("all devices to be healthy", func() bool {
-		return slices.Equal(n.healthy(gpu), gpus) && slices.Equal(n.healthy(nvswitch), switches)
+	n.Await("all devices to be healthy", func() bool {
+		return slices.Equal(n.Healthy(gpu), gpus) && slices.Equal(n.Healthy(nvswitch), switches)
 	})
 }
 
@@ -148,16 +152,16 @@ func TestPlatforms(t *testing.T) {
 	for _, p := range sim.Platforms() {
 		t.Run(p.Name, func(t *testing.T) {
 			n := newNode(t, p)
-			n.start()
+			n.Start()
 			a := n.run(t)
 			n.awaitLog(a, "msg=ready")
 			n.awaitAll()
-			n.mu.Lock()
-			if len(n.healthy(gpu)) != p.GPUs || len(n.healthy(nvswitch)) != p.NVSwitches {
-				t.Errorf("%d GPUs and %d NVSwitches, want %d and %d", len(n.healthy(gpu)), len(n.healthy(nvswitch)), p.GPUs, p.NVSwitches)
+			n.Mu.Lock()
+			if len(n.Healthy(gpu)) != p.GPUs || len(n.Healthy(nvswitch)) != p.NVSwitches {
+				t.Errorf("%d GPUs and %d NVSwitches, want %d and %d", len(n.Healthy(gpu)), len(n.Healthy(nvswitch)), p.GPUs, p.NVSwitches)
 			}
-			_, registered := n.plugins[nvswitch]
-			n.mu.Unlock()
+			_, registered := n.Plugins[nvswitch]
+			n.Mu.Unlock()
 			if registered != (p.NVSwitches > 0) {
 				t.Errorf("nvidia.com/nvswitch registered: %v", registered)
 			}

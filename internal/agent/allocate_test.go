@@ -38,12 +38,12 @@ func must(t testing.TB, err error) {
 // TestAllocateRefusals: what cannot be handed out is refused with its name and the reason.
 func TestAllocateRefusals(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	const gone = "0000:53:00.0"
 	must(t, n.Unbind(address(t, gone)))
-	n.await("the device to be unhealthy", func() bool { return len(n.healthy(gpu)) == 7 })
+	n.Await("the device to be unhealthy", func() bool { return len(n.Healthy(gpu)) == 7 })
 	for _, c := range []struct {
 		name string
 		ids  []string
@@ -58,7 +58,7 @@ func TestAllocateRefusals(t *testing.T) {
 		{"none", nil, codes.InvalidArgument, []string{"no device"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := n.allocate(gpu, c.ids...)
+			_, err := n.Allocate(gpu, c.ids...)
 			if status.Code(err) != c.code {
 				t.Errorf("code %v, want %v: %v", status.Code(err), c.code, err)
 			}
@@ -75,7 +75,7 @@ func TestAllocateRefusals(t *testing.T) {
 // containers of one request is refused.
 func TestAllocateContainers(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	ask := func(containers ...[]string) (*pluginapi.AllocateResponse, error) {
@@ -83,7 +83,7 @@ func TestAllocateContainers(t *testing.T) {
 		for _, ids := range containers {
 			req.ContainerRequests = append(req.ContainerRequests, &pluginapi.ContainerAllocateRequest{DevicesIds: ids})
 		}
-		return n.client(gpu).Allocate(context.Background(), req)
+		return n.Client(gpu).Allocate(context.Background(), req)
 	}
 	resp, err := ask([]string{"0009:01:00.0"}, []string{"0019:01:00.0", "0008:01:00.0"})
 	must(t, err)
@@ -144,12 +144,12 @@ func TestAllocateLooks(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(t, n)
 			}
-			n.start()
+			n.Start()
 			n.run(t, func(a *Agent) { a.times.quiet, a.times.most = 1<<40, 1<<40 })
 			n.awaitAll()
 			id := n.Bound(0x0302, 0x0300)[0]
 			c.change(t, n)
-			resp, err := n.allocate(gpu, id)
+			resp, err := n.Allocate(gpu, id)
 			if c.want != "" {
 				if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), id) {
 					t.Errorf("got %v, want %s", err, c.want)
@@ -158,7 +158,7 @@ func TestAllocateLooks(t *testing.T) {
 			}
 			must(t, err)
 			m := model{node: n}
-			n.await("the spec", func() bool { return m.resolves(gpu, n.Bound(0x0302)) })
+			n.Await("the spec", func() bool { return m.resolves(gpu, n.Bound(0x0302)) })
 			number, _ := n.Cdev(address(t, id))
 			if got := resp.Devices[0].HostPath; !strings.HasSuffix(got, "/vfio"+string(rune('0'+number))) {
 				t.Errorf("%s allocated as %s, and it is vfio%d", id, got, number)
@@ -170,11 +170,11 @@ func TestAllocateLooks(t *testing.T) {
 // TestPrefer: the devices of one NUMA node stay together.
 func TestPrefer(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	all := n.Bound(0x0302)
-	resp, err := n.client(gpu).GetPreferredAllocation(context.Background(), &pluginapi.PreferredAllocationRequest{
+	resp, err := n.Client(gpu).GetPreferredAllocation(context.Background(), &pluginapi.PreferredAllocationRequest{
 		ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
 			{AvailableDeviceIDs: all, AllocationSize: 4, MustIncludeDeviceIDs: []string{"0000:a8:00.0"}},
 			{AvailableDeviceIDs: append([]string{"GPU-foreign"}, all[:3]...), AllocationSize: 3},

@@ -27,10 +27,10 @@ func BenchmarkChange(b *testing.B) {
 	for _, count := range []int{8, 2048} {
 		b.Run(fmt.Sprintf("devices=%d", count), func(b *testing.B) {
 			n := newNode(b, sim.Many(count))
-			n.tamper(true) // to read the spec at every message is the tests' business
-			n.start()
+			n.Tamper(true) // to read the spec at every message is the tests' business
+			n.Start()
 			n.run(b)
-			n.await("all devices", func() bool { return len(n.healthy(gpu)) == count })
+			n.Await("all devices", func() bool { return len(n.Healthy(gpu)) == count })
 			a := n.address(n.Bound(0x0302)[count/2])
 			var times []time.Duration
 			for b.Loop() {
@@ -52,10 +52,10 @@ func BenchmarkChange(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				n.await("the change", func() bool { return n.plugins[gpu].healthyCount == want })
-				n.mu.Lock()
-				times = append(times, n.plugins[gpu].arrived.Sub(begun))
-				n.mu.Unlock()
+				n.Await("the change", func() bool { return n.Plugins[gpu].HealthyCount == want })
+				n.Mu.Lock()
+				times = append(times, n.Plugins[gpu].Arrived.Sub(begun))
+				n.Mu.Unlock()
 			}
 			quantiles(b, "change", times)
 		})
@@ -68,11 +68,11 @@ func BenchmarkAllocate(b *testing.B) {
 	for _, count := range []int{8, 2048} {
 		b.Run(fmt.Sprintf("devices=%d", count), func(b *testing.B) {
 			n := newNode(b, sim.Many(count))
-			n.tamper(true) // to read the spec at every message is the tests' business
-			n.start()
+			n.Tamper(true) // to read the spec at every message is the tests' business
+			n.Start()
 			n.run(b)
-			n.await("all devices", func() bool { return len(n.healthy(gpu)) == count })
-			client, id, ctx := n.client(gpu), n.Bound(0x0302)[count/2], context.Background()
+			n.Await("all devices", func() bool { return len(n.Healthy(gpu)) == count })
+			client, id, ctx := n.Client(gpu), n.Bound(0x0302)[count/2], context.Background()
 			req := &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: []string{id}}}}
 			var allocate, empty []time.Duration
 			for b.Loop() {

@@ -41,7 +41,7 @@ func TestContested(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode(t, platform(t, "hgx-h100"))
-			n.start()
+			n.Start()
 			a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
 			n.awaitAll()
 			ours := map[string][]string{gpu: n.Bound(0x0302), nvswitch: n.Bound(0x0680)}
@@ -53,27 +53,27 @@ func TestContested(t *testing.T) {
 			go accept(rival)
 			n.checkpoint(map[string][]string{gpu: c.theirs, nvswitch: ours[nvswitch]})
 			n.awaitLog(a, "level=ERROR", "PLG007", gpu, "ours = [0000:53:00.0 ", "kubelet's = ["+strings.Join(c.theirs, " ")+"]")
-			n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "PLG007")) == 1 })
+			n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "PLG007")) == 1 })
 			for range 20 { // it is not fought
 				must(t, a.agent.refresh(t.Context()))
 			}
-			n.mu.Lock()
-			messages := n.messages
-			n.mu.Unlock()
+			n.Mu.Lock()
+			messages := n.Messages
+			n.Mu.Unlock()
 			if messages != 2 {
 				t.Errorf("%d messages for two resources", messages)
 			}
-			if _, err := n.allocate(gpu, "0000:64:00.0"); err != nil {
+			if _, err := n.Allocate(gpu, "0000:64:00.0"); err != nil {
 				t.Errorf("it does not serve any more: %v", err)
 			}
 			rival.(*net.UnixListener).SetUnlinkOnClose(false) // it is killed
 			must(t, rival.Close())
 			n.awaitLog(a, "registering once more", gpu)
-			n.await("one more announcement", func() bool { return n.messages == 3 })
+			n.Await("one more announcement", func() bool { return n.Messages == 3 })
 			n.checkpoint(ours)
-			n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
-			if n.messages != 3 {
-				t.Errorf("%d messages", n.messages)
+			n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+			if n.Messages != 3 {
+				t.Errorf("%d messages", n.Messages)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestContested(t *testing.T) {
 // has gone: kubelet goes on to ask it for devices.
 func TestContestedChange(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
-	n.start()
+	n.Start()
 	a := n.run(t, func(a *Agent) { a.times.foreign, a.times.differ = 20*time.Millisecond, 40*time.Millisecond })
 	n.awaitAll()
 	n.checkpoint(map[string][]string{gpu: n.Bound(0x0302)})
@@ -95,7 +95,7 @@ func TestContestedChange(t *testing.T) {
 	n.checkpoint(map[string][]string{gpu: {"GPU-1"}})
 	n.awaitLog(a, `msg="not ready"`, "PLG007")
 	must(t, n.Unbind(address(t, n.Bound(0x0302)[0])))
-	n.await("the change", func() bool { return len(n.healthy(gpu)) == 3 })
+	n.Await("the change", func() bool { return len(n.Healthy(gpu)) == 3 })
 	n.checkpoint(map[string][]string{gpu: n.Bound(0x0302)})
 	for range 10 {
 		must(t, a.agent.refresh(t.Context()))
@@ -106,7 +106,7 @@ func TestContestedChange(t *testing.T) {
 	must(t, rival.Close())
 	n.awaitLog(a, "registering once more", gpu)
 	n.awaitLog(a, "no longer found", "PLG007")
-	n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+	n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
 }
 
 func accept(l net.Listener) {

@@ -38,22 +38,22 @@ func TestKubeletComesAndGoes(t *testing.T) {
 		t.Error("ready without kubelet")
 	}
 	for i := range 5 {
-		n.start()
+		n.Start()
 		n.awaitAll()
-		n.await("readiness", func() bool { return len(a.log.lines("msg=ready")) == i+1 })
+		n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == i+1 })
 		if got := len(n.sockets()); got != 2 {
 			t.Errorf("restart %d: %d sockets", i, got)
 		}
-		n.stop()
-		n.await("the loss to be seen", func() bool { return len(a.log.lines(`msg="not ready"`)) == i+1 })
+		n.Stop()
+		n.Await("the loss to be seen", func() bool { return len(a.log.lines(`msg="not ready"`)) == i+1 })
 	}
-	n.start()
+	n.Start()
 	n.awaitAll()
 	// Somebody removes our sockets: kubelet is told of new ones.
 	for _, s := range n.sockets() {
 		must(t, os.Remove(s))
 	}
-	n.await("new sockets", func() bool { return len(n.sockets()) == 2 })
+	n.Await("new sockets", func() bool { return len(n.sockets()) == 2 })
 	n.awaitAll()
 }
 
@@ -61,7 +61,7 @@ func TestKubeletComesAndGoes(t *testing.T) {
 func TestStop(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
 	before := runtime.NumGoroutine()
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	began := time.Now()
@@ -77,10 +77,10 @@ func TestStop(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	n.stop()
-	n.await("goroutines to end", func() bool { n.changedSoon(); return runtime.NumGoroutine() <= before })
+	n.Stop()
+	n.Await("goroutines to end", func() bool { n.changedSoon(); return runtime.NumGoroutine() <= before })
 	// The next life takes over, and replaces what the dead left behind.
-	n.forget()
+	n.Forget()
 	must(t, os.WriteFile(filepath.Join(n.roots.CDI, "."+ourcdi.FileName("kata.", gpu)+"123"), []byte("torn"), 0o600))
 	dead := filepath.Join(n.roots.DevicePlugins, "kata-gpu-0badc0de.sock")
 	l, err := net.Listen("unix", dead)
@@ -88,12 +88,12 @@ func TestStop(t *testing.T) {
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	must(t, l.Close())
 	n.run(t)
-	n.await("the socket of an earlier life to go", func() bool {
+	n.Await("the socket of an earlier life to go", func() bool {
 		n.changedSoon()
 		_, err := os.Lstat(dead)
 		return os.IsNotExist(err)
 	})
-	n.start()
+	n.Start()
 	n.awaitAll()
 	if torn, _ := filepath.Glob(filepath.Join(n.roots.CDI, ".kata*")); len(torn) > 0 {
 		t.Errorf("left %v", torn)
@@ -102,18 +102,18 @@ func TestStop(t *testing.T) {
 
 // changedSoon lets await look again although nothing tells of the end of goroutines.
 func (n *node) changedSoon() {
-	time.AfterFunc(time.Millisecond, n.signal)
+	time.AfterFunc(time.Millisecond, n.Signal)
 }
 
 // TestQuiet: an unchanged node causes no message and no write, however often it is
 // looked at.
 func TestQuiet(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	looks := make(chan struct{}, 1000)
 	a := n.run(t, func(a *Agent) { a.times.resync = time.Millisecond })
 	n.awaitAll()
-	n.await("the last line of the start", func() bool {
+	n.Await("the last line of the start", func() bool {
 		return len(a.log.lines("msg=ready")) == 1 && len(a.log.lines(`msg="registered with kubelet"`)) == 2
 	})
 	state := func() string {
@@ -127,9 +127,9 @@ func TestQuiet(t *testing.T) {
 				fmt.Fprintln(&b, dir, e.Name(), info.Mode(), info.Size(), info.ModTime().UnixNano())
 			}
 		}
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		fmt.Fprintln(&b, n.messages, len(a.log.lines("")))
+		n.Mu.Lock()
+		defer n.Mu.Unlock()
+		fmt.Fprintln(&b, n.Messages, len(a.log.lines("")))
 		return b.String()
 	}
 	before := state()
@@ -147,16 +147,16 @@ func TestQuiet(t *testing.T) {
 // TestFlat: goroutines and file descriptors do not grow.
 func TestFlat(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	cycle := func() {
 		a := address(t, "0000:53:00.0")
 		must(t, n.Unbind(a))
-		n.await("unhealthy", func() bool { return len(n.healthy(gpu)) == 7 })
+		n.Await("unhealthy", func() bool { return len(n.Healthy(gpu)) == 7 })
 		must(t, n.Bind(a, "vfio-pci"))
-		n.stop()
-		n.start()
+		n.Stop()
+		n.Start()
 		n.awaitAll()
 	}
 	cycle()
@@ -164,7 +164,7 @@ func TestFlat(t *testing.T) {
 	for range 20 {
 		cycle()
 	}
-	n.await("goroutines and descriptors to be as before", func() bool {
+	n.Await("goroutines and descriptors to be as before", func() bool {
 		n.changedSoon()
 		return descriptors(t) <= files && runtime.NumGoroutine() <= routines
 	})
@@ -179,22 +179,22 @@ func descriptors(t *testing.T) int {
 // TestReannounce: an ID that has left is unhealthy, never withdrawn, and healthy again.
 func TestReannounce(t *testing.T) {
 	n := newNode(t, platform(t, "gb300"))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	all := n.Bound(0x0302)
 	for i, id := range all {
 		must(t, n.Unbind(address(t, id)))
-		n.await("unhealthy", func() bool { return slices.Equal(n.healthy(gpu), all[i+1:]) })
+		n.Await("unhealthy", func() bool { return slices.Equal(n.Healthy(gpu), all[i+1:]) })
 	}
 	if _, err := os.Stat(filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))); !os.IsNotExist(err) {
 		t.Errorf("a CDI spec without a device: %v", err)
 	}
-	n.mu.Lock()
-	if got := len(n.plugins[gpu].health); got != len(all) {
+	n.Mu.Lock()
+	if got := len(n.Plugins[gpu].Health); got != len(all) {
 		t.Errorf("%d devices are announced", got)
 	}
-	n.mu.Unlock()
+	n.Mu.Unlock()
 	slices.Reverse(all) // so that the numbers change
 	for _, id := range all {
 		must(t, n.Bind(address(t, id), "nvgrace_gpu_vfio_pci"))
@@ -216,27 +216,27 @@ func TestLateFirstDevice(t *testing.T) {
 	for _, id := range switches {
 		must(t, n.Unbind(address(t, id)))
 	}
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
-	n.mu.Lock()
-	if n.plugins[nvswitch] != nil {
+	n.Mu.Lock()
+	if n.Plugins[nvswitch] != nil {
 		t.Error("registered without a device")
 	}
-	n.mu.Unlock()
+	n.Mu.Unlock()
 	must(t, n.Bind(address(t, switches[2]), "vfio-pci"))
 	n.awaitAll()
 	must(t, n.Unbind(address(t, switches[2])))
-	n.await("the device to be unhealthy", func() bool {
-		p := n.plugins[nvswitch]
-		return p.streams == 1 && len(p.health) == 1 && p.healthyCount == 0
+	n.Await("the device to be unhealthy", func() bool {
+		p := n.Plugins[nvswitch]
+		return p.Streams == 1 && len(p.Health) == 1 && p.HealthyCount == 0
 	})
 }
 
 // TestResync: what sends no event is found by the slow look, and announced.
 func TestResync(t *testing.T) {
 	n := newNode(t, platform(t, "rtx-pro-6000"))
-	n.start()
+	n.Start()
 	n.run(t, func(a *Agent) {
 		a.times.resync = 20 * time.Millisecond
 		a.times.quiet, a.times.most = 1<<40, 1<<40 // no events at all
@@ -244,16 +244,16 @@ func TestResync(t *testing.T) {
 	n.awaitAll()
 	id := n.Bound(0x0302)[0]
 	must(t, n.SetVFs(address(t, id), 1, ""))
-	n.await("the PF to be unhealthy", func() bool { return !slices.Contains(n.healthy(gpu), id) })
+	n.Await("the PF to be unhealthy", func() bool { return !slices.Contains(n.Healthy(gpu), id) })
 	must(t, n.SetVFs(address(t, id), 0, ""))
-	n.await("the PF to be healthy", func() bool { return slices.Contains(n.healthy(gpu), id) })
+	n.Await("the PF to be healthy", func() bool { return slices.Contains(n.Healthy(gpu), id) })
 }
 
 // TestNoHealthDirectory: the plugin runs without a health socket, and says so once.
 func TestNoHealthDirectory(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
 	must(t, os.Remove(n.roots.Run))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	if got := len(a.log.lines("running without a health socket", n.roots.Run)); got != 1 {
@@ -265,14 +265,14 @@ func TestNoHealthDirectory(t *testing.T) {
 // of the life before stay, and it is not ready.
 func TestUnreadableAtStart(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	before := n.run(t)
 	n.awaitAll()
 	must(t, before.stop())
 	class := filepath.Join(n.roots.Sys, "class", "vfio-dev")
 	must(t, os.Rename(class, class+".aside"))
 	must(t, os.WriteFile(class, nil, 0o644)) // cannot be listed, and is not absent
-	n.forget()
+	n.Forget()
 	a := n.run(t)
 	n.awaitLog(a, "HST034", "/sys/class/vfio-dev")
 	for _, r := range []string{gpu, nvswitch} {

@@ -42,7 +42,7 @@ func TestRandomNode(t *testing.T) {
 	t.Logf("seed %d: go test -run TestRandomNode -args -seed=%d", s, s)
 	p := platform(t, "hgx-h100")
 	n := newNode(t, p)
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	m := &model{node: n, rand: rand.New(rand.NewPCG(s, 1)), held: map[pci.Address]bool{}, away: map[pci.Address]sim.Function{}}
@@ -51,11 +51,11 @@ func TestRandomNode(t *testing.T) {
 		m.was = append(m.was, what)
 		if m.rand.IntN(3) == 0 && i < *steps-1 {
 			// Let changes pile up. A list may then arrive when the spec is a step ahead.
-			m.tamper(true)
+			m.Tamper(true)
 			continue
 		}
 		m.converge(fmt.Sprintf("step %d: %s", i, what))
-		m.tamper(false)
+		m.Tamper(false)
 	}
 }
 
@@ -85,18 +85,18 @@ func (m *model) step() string {
 		what, err = "add "+a.String(), m.Add(m.away[a])
 		delete(m.away, a)
 	case r < 86:
-		m.tamper(true)
+		m.Tamper(true)
 		what, err = m.swap()
 	case r < 89:
-		m.tamper(true)
+		m.Tamper(true)
 		what, err = "delete CDI specs", m.deleteSpecs()
 	case r < 92:
-		m.tamper(true)
+		m.Tamper(true)
 		what, err = "edit a CDI spec", os.WriteFile(m.spec(gpu), []byte("{}"), 0o644)
 	case r < 95:
 		what = "restart kubelet"
-		m.stop()
-		m.start()
+		m.Stop()
+		m.Start()
 	case r < 97:
 		what, err = "stray file", m.PlaceFile("vfio00", "junk")
 	default:
@@ -169,14 +169,14 @@ func (m *model) converge(what string) {
 	m.t.Helper()
 	for resource, classes := range map[string][]uint16{gpu: {0x0302, 0x0300}, nvswitch: {0x0680}} {
 		want := m.Bound(classes...)
-		m.await(what+": "+resource, func() bool {
-			return slices.Equal(m.witness.healthy(resource), want) && m.resolves(resource, want)
+		m.Await(what+": "+resource, func() bool {
+			return slices.Equal(m.Witness.Healthy(resource), want) && m.resolves(resource, want)
 		})
 		if len(want) == 0 {
 			continue
 		}
 		id := want[m.rand.IntN(len(want))]
-		resp, err := m.allocate(resource, id)
+		resp, err := m.Allocate(resource, id)
 		if err != nil {
 			m.t.Fatalf("%s: allocate %s: %v", what, id, err)
 		}

@@ -22,19 +22,19 @@ import (
 // node.
 func TestStaleMount(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	a := n.run(t, func(a *Agent) { a.times.settle = 50 * time.Millisecond })
 	n.awaitAll()
 	n.awaitLog(a, "msg=ready")
 	must(t, n.HideVFIO())
 	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
-	n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "HST033")) == 1 })
+	n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "HST033")) == 1 })
 	if n.serving() {
 		t.Error("ready with a stale mount")
 	}
 	must(t, n.ShowVFIO())
 	n.awaitAll()
-	n.await("ready again", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+	n.Await("ready again", func() bool { return len(a.log.lines("msg=ready")) == 2 })
 }
 
 // TestNoMount: without the directory from the start it is never said to be ready.
@@ -43,7 +43,7 @@ func TestNoMount(t *testing.T) {
 	roots := n.prog.Roots
 	roots.Dev += "/absent"
 	n.prog = Passthrough(n.prog.Name, n.prog.Version, roots)
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
 	if lines := a.log.lines("msg=ready"); len(lines) > 0 || n.serving() {
@@ -57,12 +57,12 @@ func TestSpecUnwritable(t *testing.T) {
 	aside := n.roots.CDI + ".aside"
 	must(t, os.Rename(n.roots.CDI, aside))
 	must(t, os.WriteFile(n.roots.CDI, nil, 0o644)) // not a directory: fails for root too
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitLog(a, "level=ERROR", "CDI014", gpu)
-	n.await("unhealthy devices", func() bool {
-		p := n.plugins[gpu]
-		return p != nil && len(p.health) == 8 && len(n.healthy(gpu)) == 0
+	n.Await("unhealthy devices", func() bool {
+		p := n.Plugins[gpu]
+		return p != nil && len(p.Health) == 8 && len(n.Healthy(gpu)) == 0
 	})
 	if n.serving() {
 		t.Error("ready without CDI specs")
@@ -77,24 +77,23 @@ func TestSpecUnwritable(t *testing.T) {
 // whom; it takes over when the first has gone.
 func TestSecondAgent(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	first := n.run(t)
 	n.awaitAll()
 	second := n.prog
 	second.Name, second.Roots.Run = "the-other-agent", t.TempDir()
-	other := &node{Node: n.Node, witness: n.witness, prog: second}
+	other := &node{Node: n.Node, Witness: n.Witness, t: t, roots: second.Roots, prog: second}
 	b := other.run(t)
 	n.awaitLog(b, "PLG018", gpu, "held by kata-device-plugin in ")
 	n.awaitLog(b, "PLG018", nvswitch)
 	if got := len(n.sockets()); got != 2 {
 		t.Errorf("%d sockets while one agent waits", got)
 	}
-	other.witness = &witness{t: t, roots: second.Roots}
 	if other.serving() {
 		t.Error("the second is ready")
 	}
 	must(t, first.stop())
-	n.forget()
+	n.Forget()
 	n.awaitLog(b, "msg=ready")
 	n.awaitAll()
 }
@@ -103,11 +102,11 @@ func TestSecondAgent(t *testing.T) {
 // kubelet asks it; neither the loop nor the stop hang.
 func TestLockStolen(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	stop, asking := make(chan struct{}), make(chan struct{})
-	client := n.client(gpu)
+	client := n.Client(gpu)
 	go func() {
 		defer close(asking)
 		for {
@@ -125,10 +124,10 @@ func TestLockStolen(t *testing.T) {
 	must(t, err)
 	must(t, os.Rename(filepath.Join(aside, nodelock.FileName(gpu)), filepath.Join(n.roots.CDI, nodelock.FileName(gpu))))
 	n.awaitLog(a, "PLG018", gpu, "a thief")
-	n.await("the end of the registration", func() bool { return n.plugins[gpu].streams == 0 })
+	n.Await("the end of the registration", func() bool { return n.Plugins[gpu].Streams == 0 })
 	close(stop)
 	<-asking
-	if got := n.Bound(0x0680); !slices.Equal(got, n.lockedHealthy(nvswitch)) {
+	if got := n.Bound(0x0680); !slices.Equal(got, n.LockedHealthy(nvswitch)) {
 		t.Errorf("the other resource is %v", got)
 	}
 	must(t, thief.Release())
@@ -143,12 +142,12 @@ func TestFailingWrite(t *testing.T) {
 	// do the same, and is harder to come by.
 	inTheWay := filepath.Join(n.roots.CDI, ourcdi.FileName("kata.", gpu))
 	must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitLog(a, "CDI014")
 	began := time.Now()
 	attempts := 0
-	n.await("a few attempts", func() bool { attempts++; return time.Since(began) > time.Second })
+	n.Await("a few attempts", func() bool { attempts++; return time.Since(began) > time.Second })
 	if attempts > 50 {
 		t.Errorf("the directory changed %d times in a second", attempts)
 	}
@@ -181,7 +180,7 @@ func TestNothingLeftOfEarlierLife(t *testing.T) {
 	must(t, err)
 	a := n.run(t)
 	n.awaitLog(a, "msg=ready")
-	n.await("the spec to go", func() bool { _, err := os.Stat(spec(gpu)); return os.IsNotExist(err) })
+	n.Await("the spec to go", func() bool { _, err := os.Stat(spec(gpu)); return os.IsNotExist(err) })
 	if _, err := os.Stat(sockets(gpu)); !os.IsNotExist(err) {
 		t.Errorf("the socket: %v", err)
 	}
@@ -210,7 +209,7 @@ func TestWaitingWithoutDevices(t *testing.T) {
 	}
 	n.awaitLog(a, "msg=ready")
 	must(t, other.Release())
-	n.start()
+	n.Start()
 	must(t, n.Bind(address(t, "0009:01:00.0"), "nvgrace_gpu_vfio_pci"))
 	n.awaitAll()
 }
@@ -240,7 +239,7 @@ func TestWaiterTidiesUp(t *testing.T) {
 func TestPipeForSpec(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
 	must(t, unix.Mkfifo(filepath.Join(n.roots.CDI, "pipe.json"), 0o644))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	n.awaitLog(a, "CDI004", "pipe.json", "no regular file")
@@ -250,7 +249,7 @@ func TestPipeForSpec(t *testing.T) {
 // again when it is whole.
 func TestLasting(t *testing.T) {
 	n := newNode(t, platform(t, "gb200"))
-	n.start()
+	n.Start()
 	a := n.run(t, func(a *Agent) { a.times.settle = 20 * time.Millisecond })
 	n.awaitAll()
 	const id = "0009:01:00.0"
@@ -273,7 +272,7 @@ func TestLasting(t *testing.T) {
 // TestLockWiped: who empties the CDI directory takes neither the lock nor the specs.
 func TestLockWiped(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	entries, err := os.ReadDir(n.roots.CDI)
@@ -282,7 +281,7 @@ func TestLockWiped(t *testing.T) {
 		must(t, os.Remove(filepath.Join(n.roots.CDI, e.Name())))
 	}
 	m := model{node: n}
-	n.await("specs and locks", func() bool {
+	n.Await("specs and locks", func() bool {
 		holder, err := os.ReadFile(filepath.Join(n.roots.CDI, nodelock.FileName(gpu)))
 		return err == nil && strings.Contains(string(holder), n.prog.Name) &&
 			m.resolves(gpu, n.Bound(0x0302)) && m.resolves(nvswitch, n.Bound(0x0680))
@@ -309,7 +308,7 @@ func TestForeignSpecs(t *testing.T) {
 	broken := place("broken.yaml", "cdiVersion: [")
 	later := place("later.json", spec("1.0.0", "other.example/x", "a"))
 	harmless := place("harmless.json", spec("0.5.0", gpu, "all"))
-	n.start()
+	n.Start()
 	a := n.run(t)
 	n.awaitAll()
 	n.awaitLog(a, "level=WARN", "CDI004", broken)
@@ -320,8 +319,8 @@ func TestForeignSpecs(t *testing.T) {
 	n.awaitLog(a, "msg=ready")
 	double := place("double.json", spec("0.5.0", gpu, "0000:53:00.0"))
 	n.awaitLog(a, "level=ERROR", "CDI006", "0000:53:00.0", double)
-	n.await("one unhealthy device", func() bool { return !slices.Contains(n.healthy(gpu), "0000:53:00.0") && len(n.healthy(gpu)) == 7 })
-	n.await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "CDI006")) == 1 })
+	n.Await("one unhealthy device", func() bool { return !slices.Contains(n.Healthy(gpu), "0000:53:00.0") && len(n.Healthy(gpu)) == 7 })
+	n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "CDI006")) == 1 })
 	for _, path := range []string{broken, later, harmless, double} {
 		info, err := os.Stat(path)
 		must(t, err)
@@ -336,7 +335,7 @@ func TestForeignSpecs(t *testing.T) {
 // TestSpecName: the names and the form on disk are a contract with every consumer.
 func TestSpecName(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
-	n.start()
+	n.Start()
 	n.run(t)
 	n.awaitAll()
 	for resource, name := range map[string]string{gpu: "kata.nvidia.com-gpu.json", nvswitch: "kata.nvidia.com-nvswitch.json"} {

@@ -78,9 +78,12 @@ func (w *Watcher) Arm() error {
 	}
 }
 
-// wanted are the directories to watch, for all that are there or not.
+// wanted are the directories to watch, for all that are there or not. One that is at two
+// paths, by a link or a bind mount, is watched at the first: the kernel has one watch for it,
+// and the library tells of one path.
 func (w *Watcher) wanted() (map[string]identity, error) {
 	want := make(map[string]identity, len(w.dirs))
+	seen := make(map[identity]bool, len(w.dirs))
 	var errs []error
 	for _, dir := range w.dirs {
 		path, id, err := nearest(dir)
@@ -88,7 +91,9 @@ func (w *Watcher) wanted() (map[string]identity, error) {
 			errs = append(errs, err)
 			continue
 		}
-		want[path] = id
+		if !seen[id] || id == (identity{}) {
+			want[path], seen[id] = id, true
+		}
 	}
 	return want, errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -134,4 +135,40 @@ func TestDirectories(t *testing.T) {
 	do("a file is made in that", write("vfio1"))
 	do("everything goes", os.RemoveAll(filepath.Dir(dir)))
 	do("everything is back", os.MkdirAll(dir, 0o755))
+}
+
+// TestOneDirectoryTwice: a directory may be at several paths, as when a node mounts one where
+// two programs look for it. It is watched, and Arm comes to its end.
+func TestOneDirectoryTwice(t *testing.T) {
+	parent := t.TempDir()
+	dir, link := filepath.Join(parent, "a"), filepath.Join(parent, "b")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink("a", link)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := watch.New(link, dir, filepath.Join(link, "absent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	signals := w.Signals(t.Context(), time.Millisecond, time.Millisecond)
+	for range 3 {
+		armed := make(chan error, 1)
+		go func() { armed <- w.Arm() }()
+		select {
+		case err := <-armed:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it does not end")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-signals:
+	case <-time.After(10 * time.Second):
+		t.Error("nothing is noticed")
+	}
 }

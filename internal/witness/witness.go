@@ -1,4 +1,7 @@
-package agent
+// Package witness is a kubelet for tests that sees each message of a device plugin, and holds
+// it against the design's invariants and against what is on disk when it arrives. It is no
+// substitute for kubelet, which the module under test/ runs the plugins against.
+package witness
 
 import (
 	"context"
@@ -22,39 +25,45 @@ import (
 	"kata-device-plugin/internal/host"
 )
 
-// witness stands where kubelet stands and watches what a plugin does from there. It is
-// no substitute for kubelet, which the module under test/ runs the plugin against: it
-// sees the single messages, and what is on disk at the moment when one arrives.
-type witness struct {
+// Witness stands where kubelet stands.
+type Witness struct {
 	t     testing.TB
 	roots host.Roots
-	t0    time.Time
 
-	mu       sync.Mutex
+	specs string // begins the names of the plugin's CDI specs
+	bare  func(resource, id string) bool
+
+	Mu       sync.Mutex
 	server   *grpc.Server
-	plugins  map[string]*seen
-	messages int
+	Plugins  map[string]*Seen // by resource
+	Messages int              // device lists
 	faults   []string
 	tampered bool // the test itself changed the CDI directory
 	changed  chan struct{}
 }
 
-// seen is what the witness knows of one resource.
-type seen struct {
+// Seen is what the witness knows of one resource.
+type Seen struct {
 	conn     *grpc.ClientConn
-	client   pluginapi.DevicePluginClient
-	streams  int               // open
-	opened   int               // ever
-	health   map[string]string // by ID, over all lives
-	topology map[string]int64
+	Client   pluginapi.DevicePluginClient
+	Streams  int               // open
+	Opened   int               // ever
+	Health   map[string]string // by ID, over all lives
+	Topology map[string]int64
 	socket   string
 
-	healthyCount int
-	arrived      time.Time // when the last list came
+	HealthyCount int
+	Arrived      time.Time // when the last list came
 }
 
-func newWitness(t testing.TB, roots host.Roots) *witness {
-	w := &witness{t: t, roots: roots, t0: time.Now(), plugins: map[string]*seen{}, changed: make(chan struct{})}
+// New is a kubelet that does not run yet. specs begins the names of the plugin's CDI specs.
+// bare says which devices have no node, and so no place in a spec; nil is for none. What was
+// broken is told when the test ends.
+func New(t testing.TB, roots host.Roots, specs string, bare func(resource, id string) bool) *Witness {
+	if bare == nil {
+		bare = func(string, string) bool { return false }
+	}
+	w := &Witness{t: t, roots: roots, specs: specs, bare: bare, Plugins: map[string]*Seen{}, changed: make(chan struct{})}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		t.Fatal(err)
@@ -64,15 +73,15 @@ func newWitness(t testing.TB, roots host.Roots) *witness {
 	}
 	go func() {
 		for range notify.Events {
-			w.signal()
+			w.Signal()
 		}
 	}()
-	t.Cleanup(func() { notify.Close(); w.stop(); w.blameless() })
+	t.Cleanup(func() { notify.Close(); w.Stop(); w.blameless() })
 	return w
 }
 
-// start does what kubelet does: it removes every socket in the directory and listens.
-func (w *witness) start() {
+// Start does what kubelet does: it removes every socket in the directory and listens.
+func (w *Witness) Start() {
 	w.t.Helper()
 	entries, err := os.ReadDir(w.roots.DevicePlugins)
 	if err != nil {
@@ -90,9 +99,9 @@ func (w *witness) start() {
 	l.(*net.UnixListener).SetUnlinkOnClose(false) // kubelet leaves it behind
 	server := grpc.NewServer()
 	pluginapi.RegisterRegistrationServer(server, registry{w: w})
-	w.mu.Lock()
+	w.Mu.Lock()
 	w.server = server
-	w.mu.Unlock()
+	w.Mu.Unlock()
 	go func() {
 		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			w.t.Error(err)
@@ -100,27 +109,27 @@ func (w *witness) start() {
 	}()
 }
 
-// stop ends kubelet as a process ends: all connections at once, sockets left behind.
-func (w *witness) stop() {
-	w.mu.Lock()
+// Stop ends kubelet as a process ends: all connections at once, sockets left behind.
+func (w *Witness) Stop() {
+	w.Mu.Lock()
 	server := w.server
 	w.server = nil
 	var conns []*grpc.ClientConn
-	for _, p := range w.plugins {
+	for _, p := range w.Plugins {
 		if p.conn != nil {
 			conns = append(conns, p.conn)
 		}
 	}
-	w.mu.Unlock()
+	w.Mu.Unlock()
 	if server != nil {
 		server.Stop()
 	}
 	for _, c := range conns {
 		c.Close()
 	}
-	w.await("all streams to end", func() bool {
-		for _, p := range w.plugins {
-			if p.streams > 0 {
+	w.Await("all streams to end", func() bool {
+		for _, p := range w.Plugins {
+			if p.Streams > 0 {
 				return false
 			}
 		}
@@ -130,7 +139,7 @@ func (w *witness) stop() {
 
 type registry struct {
 	pluginapi.UnimplementedRegistrationServer
-	w *witness
+	w *Witness
 }
 
 // Register dials back before it answers, as kubelet does.
@@ -147,35 +156,35 @@ func (r registry) Register(ctx context.Context, req *pluginapi.RegisterRequest) 
 		return nil, err
 	}
 	w := r.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	if options.GetPreStartRequired() || !options.GetGetPreferredAllocationAvailable() {
 		w.blame("options are %v", options)
 	}
-	p := w.plugins[req.GetResourceName()]
+	p := w.Plugins[req.GetResourceName()]
 	if p == nil {
-		p = &seen{health: map[string]string{}, topology: map[string]int64{}}
-		w.plugins[req.GetResourceName()] = p
+		p = &Seen{Health: map[string]string{}, Topology: map[string]int64{}}
+		w.Plugins[req.GetResourceName()] = p
 	}
-	if p.streams > 0 {
+	if p.Streams > 0 {
 		w.blame("%s registered while a stream was open", req.GetResourceName())
 	}
 	if p.socket == socket {
 		w.blame("%s registered twice on %s", req.GetResourceName(), socket)
 	}
-	p.conn, p.client, p.socket = conn, client, socket
-	p.streams++
-	p.opened++
+	p.conn, p.Client, p.socket = conn, client, socket
+	p.Streams++
+	p.Opened++
 	go w.listen(req.GetResourceName(), p, client)
 	return &pluginapi.Empty{}, nil
 }
 
-func (w *witness) listen(resource string, p *seen, client pluginapi.DevicePluginClient) {
+func (w *Witness) listen(resource string, p *Seen, client pluginapi.DevicePluginClient) {
 	defer func() {
-		w.mu.Lock()
-		p.streams--
-		w.mu.Unlock()
-		w.signal()
+		w.Mu.Lock()
+		p.Streams--
+		w.Mu.Unlock()
+		w.Signal()
 	}()
 	stream, err := client.ListAndWatch(context.Background(), &pluginapi.Empty{})
 	if err != nil {
@@ -188,25 +197,25 @@ func (w *witness) listen(resource string, p *seen, client pluginapi.DevicePlugin
 			return
 		}
 		arrived := time.Now()
-		w.mu.Lock()
-		p.arrived = arrived
+		w.Mu.Lock()
+		p.Arrived = arrived
 		before = w.check(resource, p, list, before)
-		w.messages++
-		w.mu.Unlock()
-		w.signal()
+		w.Messages++
+		w.Mu.Unlock()
+		w.Signal()
 	}
 }
 
 // check holds one message against the invariants.
-func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchResponse, before []string) []string {
+func (w *Witness) check(resource string, p *Seen, list *pluginapi.ListAndWatchResponse, before []string) []string {
 	var spec *cdi.Spec
 	var specErr error
 	if !w.tampered {
-		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName("kata.", resource)), 0)
+		spec, specErr = cdi.ReadSpec(filepath.Join(w.roots.CDI, ourcdi.FileName(w.specs, resource)), 0)
 	}
 	// A device that leaves goes from the spec first, and then the list says so. To a kubelet
 	// that comes back between the two, the first list is the last one.
-	again := before == nil && p.opened > 1
+	again := before == nil && p.Opened > 1
 	now := make(map[string]string, len(list.Devices))
 	var text []string
 	withTopology := 0
@@ -215,9 +224,9 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 		text = append(text, d.String())
 		if d.Topology != nil {
 			withTopology++
-			p.topology[d.ID] = d.Topology.Nodes[0].ID
+			p.Topology[d.ID] = d.Topology.Nodes[0].ID
 		}
-		if w.tampered || again {
+		if w.tampered || again || w.bare(resource, d.ID) {
 			continue
 		}
 		if d.Health == pluginapi.Healthy && specErr != nil {
@@ -226,7 +235,7 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 			w.blame("%s announced healthy, and not in the CDI spec", d.ID)
 		}
 	}
-	for id := range p.health {
+	for id := range p.Health {
 		if _, ok := now[id]; !ok {
 			w.blame("%s was withdrawn from %s", id, resource)
 		}
@@ -237,63 +246,64 @@ func (w *witness) check(resource string, p *seen, list *pluginapi.ListAndWatchRe
 	if slices.Equal(text, before) {
 		w.blame("%s was sent again without a change", resource)
 	}
-	p.health, p.healthyCount = now, 0
+	p.Health, p.HealthyCount = now, 0
 	for _, h := range now {
 		if h == pluginapi.Healthy {
-			p.healthyCount++
+			p.HealthyCount++
 		}
 	}
 	return text
 }
 
 // blame notes that an invariant was broken. The caller holds the mutex.
-func (w *witness) blame(format string, args ...any) {
+func (w *Witness) blame(format string, args ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, args...))
 }
 
-func (w *witness) blameless() {
+func (w *Witness) blameless() {
 	w.t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	for _, f := range w.faults {
 		w.t.Error(f)
 	}
 }
 
-// forget starts the ledger of announced IDs anew, for the next life of a plugin.
-func (w *witness) forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.plugins {
-		p.health = map[string]string{}
+// Forget starts the ledger of announced IDs anew, for the next life of a plugin.
+func (w *Witness) Forget() {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	for _, p := range w.Plugins {
+		p.Health = map[string]string{}
 	}
 }
 
-// tamper says whether the test is changing the CDI directory; what is announced
+// Tamper says whether the test is changing the CDI directory; what is announced
 // meanwhile cannot be held against it.
-func (w *witness) tamper(on bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (w *Witness) Tamper(on bool) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	w.tampered = on
 }
 
-func (w *witness) signal() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// Signal makes Await look again.
+func (w *Witness) Signal() {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// await waits until a condition holds, which is tried with the mutex held whenever a
+// Await waits until a condition holds, which is tried with the mutex held whenever a
 // message arrives, a stream ends or the CDI directory changes.
-func (w *witness) await(what string, condition func() bool) {
+func (w *Witness) Await(what string, condition func() bool) {
 	w.t.Helper()
 	limit := time.NewTimer(20 * time.Second)
 	defer limit.Stop()
 	for {
-		w.mu.Lock()
+		w.Mu.Lock()
 		ok, changed := condition(), w.changed
-		w.mu.Unlock()
+		w.Mu.Unlock()
 		if ok {
 			return
 		}
@@ -305,11 +315,11 @@ func (w *witness) await(what string, condition func() bool) {
 	}
 }
 
-// healthy are the IDs that the resource has as healthy. The caller holds the mutex.
-func (w *witness) healthy(resource string) []string {
+// Healthy are the IDs that the resource has as healthy. The caller holds the mutex.
+func (w *Witness) Healthy(resource string) []string {
 	ids := []string{}
-	if p := w.plugins[resource]; p != nil && p.streams > 0 {
-		for id, h := range p.health {
+	if p := w.Plugins[resource]; p != nil && p.Streams > 0 {
+		for id, h := range p.Health {
 			if h == pluginapi.Healthy {
 				ids = append(ids, id)
 			}
@@ -319,24 +329,25 @@ func (w *witness) healthy(resource string) []string {
 	return ids
 }
 
-func (w *witness) lockedHealthy(resource string) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.healthy(resource)
+// LockedHealthy is Healthy for a caller that does not hold the mutex.
+func (w *Witness) LockedHealthy(resource string) []string {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	return w.Healthy(resource)
 }
 
-// client is the connection to the plugin of a resource.
-func (w *witness) client(resource string) pluginapi.DevicePluginClient {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.plugins[resource].client
+// Client is the connection to the plugin of a resource.
+func (w *Witness) Client(resource string) pluginapi.DevicePluginClient {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	return w.Plugins[resource].Client
 }
 
-// allocate asks for devices as kubelet does: one container a call.
-func (w *witness) allocate(resource string, ids ...string) (*pluginapi.ContainerAllocateResponse, error) {
+// Allocate asks for devices as kubelet does: one container a call.
+func (w *Witness) Allocate(resource string, ids ...string) (*pluginapi.ContainerAllocateResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	resp, err := w.client(resource).Allocate(ctx, &pluginapi.AllocateRequest{
+	resp, err := w.Client(resource).Allocate(ctx, &pluginapi.AllocateRequest{
 		ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: ids}},
 	})
 	if err != nil {
