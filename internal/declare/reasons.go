@@ -87,7 +87,7 @@ func faults(f *host.Function, resource string) []finding.Finding {
 		fault(finding.WideDomain(), finding.Evidence{Path: "/sys/bus/pci/devices/" + f.Address.String()})
 	}
 	for _, m := range f.Companions() {
-		if !yieldsDMA(m) {
+		if !YieldsDMA(m) {
 			fault(finding.NotViable(), finding.Evidence{
 				Path: "/sys/bus/pci/devices/" + m.Address.String() + "/driver", Value: m.Driver,
 			})
@@ -96,12 +96,12 @@ func faults(f *host.Function, resource string) []finding.Finding {
 	return all
 }
 
-// yieldsDMA says whether a companion leaves DMA ownership of its group to VFIO: it has
+// YieldsDMA says whether a companion leaves DMA ownership of its group to VFIO: it has
 // no driver, a driver that gave it a VFIO device, or one of the two that declare that
 // they do no DMA of their own (driver_managed_dma in drivers/pci/pcie/portdrv.c and
 // drivers/pci/pci-stub.c). Any other driver takes the group's default domain when it
 // is bound, and VFIO's claim is refused with EPERM.
-func yieldsDMA(m host.Member) bool {
+func YieldsDMA(m host.Member) bool {
 	return m.Driver == "" || m.VFIO || m.Driver == "pcieport" || m.Driver == "pci-stub"
 }
 

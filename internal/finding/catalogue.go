@@ -130,6 +130,105 @@ func ChangedClass() Kind {
 	return kind("HST035", Error, "the function in this slot is no longer of this resource", "restart the plugin if the hardware was exchanged on purpose")
 }
 
+// What the NIC plugin says of a node's network hardware (family HST as well).
+
+// HostInUse: a pod would take the host's own network away.
+func HostInUse() Kind {
+	return kind("HST006", Warning, "the host reaches its network through the device",
+		"nothing, if it is the host's own NIC; otherwise remove the default route, or set allowHostInUse in the pool")
+}
+
+// RDMAIncomplete: without its nodes an RDMA device is of no use to a container.
+func RDMAIncomplete() Kind {
+	return passing(kind("HST008", Error, "a part of the RDMA device is missing",
+		"load the kernel module that the evidence names, or the RDMA driver of the function; a shared pool may do without some nodes: see rdmaNodes"))
+}
+
+// NoDriver: a VF is without one for a moment after it was made.
+func NoDriver() Kind {
+	return passing(kind("HST036", Error, "the function has no driver", "bind it to the driver that its users need, on the host"))
+}
+
+// NodeMissing: what a container has to be given is not there.
+func NodeMissing() Kind {
+	return passing(kind("HST037", Error, "a device node is missing or not what it should be",
+		"load the kernel module that makes the node (vfio, vhost_net, tun, vhost_vdpa), and look whether the pod's /dev is the host's"))
+}
+
+// Unseen: a fact that decides is in another network namespace.
+func Unseen() Kind {
+	return passing(kind("HST038", Warning, "what decides whose device it is cannot be seen from the host",
+		"look which network namespace has the interface or the RDMA device; it is declared once it is back, or when kubelet's record says whose it is"))
+}
+
+// ReplacedByVFs: a PF is either whole or in parts.
+func ReplacedByVFs() Kind {
+	return kind("HST039", Note, "the PF has virtual functions, which are declared in its place",
+		"write 0 to sriov_numvfs on the host, if the PF as a whole is meant to be handed out")
+}
+
+// LinksUnknown: unknown is not free.
+func LinksUnknown() Kind {
+	return blocking(kind("HST040", Error, "which interfaces the host uses itself could not be read",
+		"look at the error; a pool with allowHostInUse does not need to know"))
+}
+
+// Deselected: the device is another one to the configuration now.
+func Deselected() Kind {
+	return kind("HST041", Error, "the device no longer matches the selectors of its resource",
+		"undo the change on the host, or change the selectors")
+}
+
+// HeldAs: one device must not have two owners.
+func HeldAs() Kind {
+	return kind("HST042", Warning, "a pod still holds the device as another resource",
+		"wait until the pod has ended; kubelet's record is up to date when it allocates the next device")
+}
+
+// NotSelected: as the configuration wants it.
+func NotSelected() Kind {
+	return kind("HST043", Note, "no pool selects the function", "nothing, if it is not meant for pods; the evidence has the first selector of each pool that it does not match")
+}
+
+// NoRDMA: a shared pool has a use for RDMA devices only.
+func NoRDMA() Kind {
+	return kind("HST044", Note, "a shared pool selects the function, which has no RDMA device",
+		"load the RDMA driver of the function (mlx5_ib, irdma, bnxt_re and so on), or narrow the selectors")
+}
+
+// NotDealt: the pool's budget is a number of shares over all devices.
+func NotDealt() Kind {
+	return kind("HST045", Note, "the share is not part of the pool's budget now: other devices of the pool have it",
+		"nothing: a container gets the nodes of all devices of the pool; with sharesPerDevice each device has shares of its own")
+}
+
+// What the pools of a configuration come to on this node (family CFG).
+
+// Overlap: the order of the pools decides.
+func Overlap() Kind {
+	return kind("CFG005", Warning, "a pool selects devices that a pool before it has", "narrow the selectors of one of the two")
+}
+
+// NoShares: a budget of nothing.
+func NoShares() Kind {
+	return kind("CFG007", Warning, "rdmaHcaMax is 0, so the resource has no shares", "set rdmaHcaMax, or sharesPerDevice instead of it")
+}
+
+// Shadowed: a pool behind another one that takes all.
+func Shadowed() Kind {
+	return kind("CFG015", Warning, "pools before it have all devices that the pool selects", "put the pool with the narrower selectors first")
+}
+
+// NothingSelected: of several kinds of nodes with one configuration it may be meant so.
+func NothingSelected() Kind {
+	return kind("CFG016", Note, "the pool selects no device of this node", "nothing, if the node has none; the evidence says how many functions each selector left out")
+}
+
+// SharedAndWhole: what is handed out whole is expected to have one owner.
+func SharedAndWhole() Kind {
+	return kind("CFG017", Warning, "devices of a shared pool are handed out whole by another pool as well", "narrow the selectors of one of the two")
+}
+
 // What keeps a device from being handed out although it is there (families CDI, PLG).
 
 // SpecRejected: consumers refuse the whole directory for one bad file.
@@ -180,12 +279,28 @@ func NotRegistered() Kind {
 		"look whether kubelet runs; registration is tried until it succeeds; if the device plugin directory was removed and made again, restart the pod, which still holds the old one"))
 }
 
+// What is wrong with a configuration (family CFG).
+
+// ConfigUnusable: the rules stay those of the last good one.
+func ConfigUnusable() Kind {
+	return blocking(kind("CFG001", Error, "the configuration cannot be used; what was declared before stands",
+		"mend what is named, each with its place; the file is read again as soon as it changes"))
+}
+
+// ConfigGone: a file that was read is not there any more.
+func ConfigGone() Kind {
+	return blocking(kind("CFG018", Error, "a configuration file that was in use has gone; what it declares stands",
+		"put the file back; to declare nothing, let it have an empty list; to run without it, restart the plugin"))
+}
+
 // Catalogue lists every kind, by ID.
 func Catalogue() []Kind {
 	return []Kind{
 		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(), SpecUnexamined(),
-		NoIOMMUGroup(), NotViable(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
+		ConfigUnusable(), Overlap(), NoShares(), Shadowed(), NothingSelected(), SharedAndWhole(), ConfigGone(),
+		NoIOMMUGroup(), NotViable(), HostInUse(), RDMAIncomplete(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
+		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(),
 		NotRegistered(), Contested(), HeldElsewhere(),
 	}
 }

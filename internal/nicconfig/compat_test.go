@@ -73,8 +73,8 @@ func TestPublic(t *testing.T) {
 		}},
 		"rdma-configmap.json": {
 			Shared: []nicconfig.SharedPool{
-				{Resource: rdma("hca_shared_devices_a"), RDMAHCAMax: new(1000), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ib0", "ib1"}}},
-				{Resource: rdma("hca_shared_devices_b"), RDMAHCAMax: new(500), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{
+				{Resource: rdma("hca_shared_devices_a"), RDMAHCAMax: new(1000), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{IfNames: []string{"ib0", "ib1"}}},
+				{Resource: rdma("hca_shared_devices_b"), RDMAHCAMax: new(500), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{
 					Vendors: mellanox, DeviceIDs: []pci.ID{0x1017}, IfNames: []string{"ib3", "ib4"}}},
 			},
 			Ignored: []nicconfig.Ignored{
@@ -83,7 +83,7 @@ func TestPublic(t *testing.T) {
 			},
 		},
 		"rdma-network-operator.json": {Shared: []nicconfig.SharedPool{
-			{Resource: rdma("rdma_shared_device_a"), RDMAHCAMax: new(63), Nodes: rdmaDefaults(), Selector: nicconfig.SharedSelector{IfNames: []string{"ens1f0"}}},
+			{Resource: rdma("rdma_shared_device_a"), RDMAHCAMax: new(63), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{IfNames: []string{"ens1f0"}}},
 		}},
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "public", "*"))
@@ -220,6 +220,14 @@ func TestPool(t *testing.T) {
 	if p := pool(t, `{"resourceName": "a", "deviceType": "accelerator", "selectors": {"acpiIndexes": ["101"]}}`); p.DeviceType != nicconfig.Accelerator ||
 		!slices.Equal(p.Selectors[0].ACPIIndexes, []uint32{101}) {
 		t.Errorf("D3: the ACPI index of an accelerator: %+v", p)
+	}
+	for text, want := range map[string]nicconfig.VFIONodes{
+		"": nicconfig.GroupNode, `, "vfioNodes": ""`: nicconfig.GroupNode, `, "vfioNodes": "group"`: nicconfig.GroupNode,
+		`, "vfioNodes": "cdev"`: nicconfig.CdevNode, `, "VFIONodes": "both"`: nicconfig.BothNodes,
+	} {
+		if p := pool(t, `{"resourceName": "a", "selectors": {"vendors": ["15b3"]}`+text+`}`); p.VFIO != want {
+			t.Errorf("%s: %v", text, p.VFIO)
+		}
 	}
 	c := parse(t, `{"resourceList": [{"resourceName": "a", "sriovMode": true, "SelectorObj": {}, "selectors": {"vendors": ["15b3"]}}]}`, nicconfig.Options{})
 	if len(c.Ignored) != 2 || c.Ignored[0].Path != "resourceList[0].sriovMode" || c.Ignored[1].Path != "resourceList[0].SelectorObj" {

@@ -58,6 +58,8 @@ type Pool struct {
 	AllowHostInUse bool
 	// AdditionalInfo is nil when the pool has none: an empty one shows in the variable.
 	AdditionalInfo *AdditionalInfo
+	// VFIO says which nodes of a device on VFIO a container is given.
+	VFIO VFIONodes
 }
 
 // SharedPool is one entry of configList: RDMA devices that many pods use at once.
@@ -74,7 +76,8 @@ type SharedPool struct {
 	Nodes RDMANodes
 	// ExcludeTopology keeps NUMA nodes from kubelet.
 	ExcludeTopology bool
-	// AllowHostInUse declares also the NIC that carries the host's default route.
+	// AllowHostInUse declares also the NIC that carries the host's default route. It is so
+	// unless the file says false: to share a device takes nothing from the host.
 	AllowHostInUse bool
 }
 
@@ -105,10 +108,21 @@ func (t DeviceType) String() string {
 	return "unknown"
 }
 
-// Parse reads a file. The name is what problems are reported with. An error is of type
-// Problems and has all of them. Data without any pool is a Config without pools.
+// File is a file that was read.
+type File struct {
+	Name string // what its problems are reported with
+	Data []byte
+}
+
+// Parse reads a file, as ParseFiles does.
 func Parse(name string, data []byte, o Options) (*Config, error) {
-	r := &reader{file: name, flag: o.Prefix, flagOK: true, names: map[string]place{}, variables: map[string]owner{}}
+	return ParseFiles([]File{{name, data}}, o)
+}
+
+// ParseFiles reads files as one configuration, the pools of earlier ones first. An error is of
+// type Problems and has all of them. Files without any pool are a Config without pools.
+func ParseFiles(files []File, o Options) (*Config, error) {
+	r := &reader{flag: o.Prefix, flagOK: true, names: map[string]claim{}, variables: map[string]claim{}}
 	if o.Prefix != "" {
 		if what, remedy := prefixFault(o.Prefix); what != "" {
 			r.flagOK = false
@@ -116,10 +130,17 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 		}
 	}
 	var c Config
-	if root := r.tree(data); root != nil {
-		r.root(value{node: root}, &c)
+	var problems Problems
+	for _, f := range files {
+		r.file, r.values = f.Name, 0
+		if root := r.tree(f.Data); root != nil {
+			r.root(value{node: root}, &c)
+		}
+		problems = append(problems, r.problems.all(f.Name)...)
+		r.problems = problemList{}
 	}
-	if problems := r.problems.all(name); len(problems) > 0 {
+	c.Ignored = r.ignored
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	return &c, nil

@@ -14,6 +14,17 @@ const (
 	Never                      // not given
 )
 
+// VFIONodes says which nodes stand for a device that is bound to VFIO. A virtual machine
+// opens one of the two.
+type VFIONodes uint8
+
+// The choices. GroupNode is the one of a pool that does not say.
+const (
+	GroupNode VFIONodes = iota // the node of the IOMMU group; without one, the character device
+	CdevNode                   // the character device of the device itself
+	BothNodes                  // the two of them, for a container that chooses
+)
+
 // defaultNodes are what the RDMA shared device plugin insists on.
 func defaultNodes() RDMANodes { return RDMANodes{UMAD: Required, RDMACM: Required} }
 
@@ -25,4 +36,16 @@ func (r *reader) rdmaNodes(v value, to *RDMANodes) {
 		{key: "umad", read: policy(&to.UMAD)}, {key: "issm", read: policy(&to.ISSM)},
 		{key: "ucm", read: policy(&to.UCM)}, {key: "rdmaCM", read: policy(&to.RDMACM)},
 	}, nowhere)
+}
+
+// vfioNodes reads a pool's choice. Subfunctions are never on VFIO.
+func (r *reader) vfioNodes(v value, t DeviceType, to *VFIONodes) {
+	if v.node == nil {
+		return
+	}
+	if t == AuxNetDevice {
+		r.fault(v, "has no meaning for "+t.String(), "remove it: subfunctions are not bound to VFIO")
+		return
+	}
+	choice(r, to, map[string]VFIONodes{"group": GroupNode, "cdev": CdevNode, "both": BothNodes}, "write group, cdev or both")(v)
 }

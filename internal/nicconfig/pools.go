@@ -24,12 +24,11 @@ func (r *reader) root(v value, c *Config) {
 		}
 		return "", ""
 	})
-	c.Ignored = r.ignored
 }
 
 // pending are fields that are read after all others of their pool, because what they
 // mean depends on those.
-type pending struct{ prefix, name, typ, selectors, devices, hcaMax, shares value }
+type pending struct{ prefix, name, typ, selectors, devices, hcaMax, shares, vfio value }
 
 // keep stores a field for later.
 func keep(to *value) func(value) { return func(v value) { *to = v } }
@@ -45,6 +44,7 @@ func (r *reader) poolRules(p *Pool, later *pending) []rule {
 		{key: "excludeTopology", read: r.boolean(&p.ExcludeTopology)},
 		{key: "allowHostInUse", read: r.boolean(&p.AllowHostInUse)},
 		{key: "additionalInfo", read: func(v value) { p.AdditionalInfo = r.additionalInfo(v) }},
+		{key: "vfioNodes", read: keep(&later.vfio)},
 		{key: "SelectorObj", ignored: generated},
 		{key: "SelectorObjs", ignored: generated},
 		{key: "sriovMode", ignored: "VFs are found without being told"},
@@ -79,6 +79,7 @@ func (r *reader) pool(v value, c *Config) {
 		choice(r, &p.DeviceType, map[string]DeviceType{"netDevice": NetDevice, "accelerator": Accelerator, "auxNetDevice": AuxNetDevice},
 			"write netDevice, accelerator or auxNetDevice")(t)
 	}
+	r.vfioNodes(later.vfio, p.DeviceType, &p.VFIO)
 	p.Resource = r.resource(v, understood, later.prefix, later.name, sriovPrefix)
 	if later.selectors.node != nil {
 		p.Selectors = r.selectors(later.selectors, p.DeviceType, understood)
@@ -104,7 +105,7 @@ func (r *reader) sharedRules(p *SharedPool, later *pending) []rule {
 
 // sharedPool reads an entry of configList.
 func (r *reader) sharedPool(v value, c *Config) {
-	p := SharedPool{Nodes: defaultNodes()}
+	p := SharedPool{Nodes: defaultNodes(), AllowHostInUse: true}
 	var later pending
 	read, understood := r.object(v, r.sharedRules(&p, &later), func(key string) (what, remedy string) {
 		switch {

@@ -159,6 +159,7 @@ func (g generator) pool(i int, mistakes bool) []field {
 		{"resourceName", pick(g, fmt.Sprintf("pool_%d", i), fmt.Sprintf("P-%d", i))},
 		{"resourcePrefix", pick[any](g, "nvidia.com", "", nil)},
 		{"excludeTopology", pick[any](g, true, false, nil)},
+		{"vfioNodes", pick[any](g, "group", "cdev", "both", "", nil)},
 		{"additionalInfo", []field{{"*", []field{{"token", pick(g, "a", "7", "true", "null", "yes", "", "x: y # z")}}}, {"65:00.7", []field{{"7", "b"}}}}},
 	}
 	if g.IntN(2) == 0 {

@@ -19,8 +19,8 @@ type reader struct {
 
 	// names and variables are those of the resources so far. They are looked up, never
 	// ranged over.
-	names     map[string]place
-	variables map[string]owner
+	names     map[string]claim
+	variables map[string]claim
 }
 
 func (r *reader) add(p Problem) { r.problems.add(p) }

@@ -40,10 +40,18 @@ const (
 	rdmaPrefix  = "rdma"
 )
 
-// owner is who took an environment variable.
-type owner struct {
-	name string
-	at   place
+// claim is who took a name or an environment variable, and where.
+type claim struct {
+	resource, file string
+	at             place
+}
+
+// where says where something was claimed: in which line, and in which file if it is another.
+func (r *reader) where(c claim) string {
+	if c.file != r.file {
+		return c.file + ", " + c.at.String()
+	}
+	return c.at.String()
 }
 
 // resource reads the two fields that name a pool's resource. Nothing is said of a
@@ -87,21 +95,22 @@ func (r *reader) resource(pool value, understood bool, prefix, name value, histo
 
 // claim finds resources that cannot be told apart, by kubelet or in a container.
 func (r *reader) claim(res Resource, name value) {
-	if at, ok := r.names[res.String()]; ok {
-		r.fault(name, fmt.Sprintf("makes %s, which the pool in %s declares", res, at), "rename one of the two, or make them one pool")
+	mine := claim{res.String(), r.file, name.at}
+	if other, ok := r.names[res.String()]; ok {
+		r.fault(name, fmt.Sprintf("makes %s, which the pool in %s declares", res, r.where(other)), "rename one of the two, or make them one pool")
 		return
 	}
-	r.names[res.String()] = name.at
+	r.names[res.String()] = mine
 	variables := []string{res.Variable(), res.InfoVariable()}
 	for _, v := range variables {
 		if other, ok := r.variables[v]; ok {
-			r.fault(name, fmt.Sprintf("makes %s, whose environment variable %s is also that of %s in %s", res, v, other.name, other.at),
+			r.fault(name, fmt.Sprintf("makes %s, whose environment variable %s is also that of %s in %s", res, v, other.resource, r.where(other)),
 				"rename one of the two: a container with both would see the devices of one")
 			return
 		}
 	}
 	for _, v := range variables {
-		r.variables[v] = owner{res.String(), name.at}
+		r.variables[v] = mine
 	}
 }
 

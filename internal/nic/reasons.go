@@ -1,0 +1,55 @@
+package nic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/pci"
+)
+
+// sysPath is where a person finds a function's attribute.
+func sysPath(a pci.Address, name string) string {
+	return "/sys/bus/pci/devices/" + a.String() + "/" + name
+}
+
+func compare(a, b pci.Address) int { return a.Compare(b) }
+
+// unreadable has a piece of evidence for each thing that could not be read.
+func unreadable(f *host.Function) finding.Finding {
+	errs := []error{f.Err}
+	var joined interface{ Unwrap() []error }
+	if errors.As(f.Err, &joined) {
+		errs = joined.Unwrap()
+	}
+	why := finding.New(finding.Unreadable(), f.Address.String())
+	for _, err := range errs {
+		why.Evidence = append(why.Evidence, finding.Evidence{Path: fmt.Sprint(err)})
+	}
+	return why
+}
+
+// guard says whether the host uses a unit itself, so that no pod may have it. Where that
+// cannot be known, what has an interface here is not free.
+func (l *look) guard(u *unit, resource string) bool {
+	if l.s.Links == nil {
+		if l.s.LinksErr == nil || !u.visible() {
+			return false
+		}
+		l.tallies[resource].unknown++
+		return true
+	}
+	use, used := l.s.InUse(u.f.Address)
+	own := func(i host.Interface) bool { return i.Name == use.Interface }
+	if !used || u.sf != "" && !slices.ContainsFunc(u.interfaces(), own) {
+		return false // a subfunction is free while the host uses its parent, but not the other way round
+	}
+	e := []finding.Evidence{{Path: "default route", Value: fmt.Sprintf("%s, table %d, on %s", use.Default.Family, use.Default.Table, use.Via)}}
+	if use.Via != use.Interface {
+		e = append(e, finding.Evidence{Path: "which is above", Value: use.Interface})
+	}
+	l.find(finding.New(finding.HostInUse(), u.id, e...).For(resource))
+	return true
+}
