@@ -37,6 +37,10 @@ func (l *look) function(a pci.Address, link *classLink, before *Function) (Funct
 		}
 		// That the class does not list it was read: it has no VFIO device now.
 		old.Address, old.Cdev, old.Err = a, nil, err
+		if old.Network != nil {
+			n := *old.Network // relate fills in what is not the function's own
+			old.Network = &n
+		}
 		return old, found
 	}
 	r.identity(&f, &old)
@@ -51,9 +55,13 @@ func (l *look) function(a pci.Address, link *classLink, before *Function) (Funct
 	if link != nil {
 		f.Cdev = l.cdev(r, link, f.Driver, old.Cdev)
 	}
+	if l.src.Network != nil && l.src.Network(f.Identity) {
+		f.Network = l.network(r, &f, &old, link)
+	}
 	if r.left {
 		return f, left
 	}
+	l.next.torn = l.next.torn || r.torn
 	if f.Err = errors.Join(r.errs...); f.Err == nil {
 		f.Known = true
 	}
@@ -76,6 +84,7 @@ type reader struct {
 	dir   string // relative to /sys
 	errs  []error
 	left  bool // a file that every function has was not there
+	torn  bool // something else is on its way in or out
 	bound bool // there is a link to a driver, though it may be unreadable
 }
 

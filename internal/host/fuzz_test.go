@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,86 @@ func FuzzEnter(f *testing.F) {
 			if ok, _ := cdevName(name); !ok || c.name != name || c.path.Address != a ||
 				!strings.HasSuffix(link, c.dir+"/vfio-dev/"+name) || !strings.HasPrefix(c.dir, "devices/") {
 				t.Errorf("%q -> %q is %v: %+v", name, link, a, c)
+			}
+		}
+	})
+}
+
+// FuzzAttributes gives any text to the parsers of single values.
+func FuzzAttributes(f *testing.F) {
+	for _, s := range []string{"0\n", "1\n", "4294967295\n", "2147483648\n", "07\n", "-1\n", "+1\n", "0xffff\n", "0x7FFF\n", "0x1ffff\n", "mlx5_0\n", "a b\n", "", "\n", "1\n\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		text := strings.TrimSuffix(s, "\n")
+		if n, err := parseNumber(s); err == nil && strconv.FormatUint(uint64(n), 10) != text {
+			t.Errorf("%q is the number %d", s, n)
+		}
+		if n, err := parseInt(s); err == nil && (n < 0 || strconv.Itoa(n) != text) || err != nil && n != 0 {
+			t.Errorf("%q is %d, %v", s, n, err)
+		}
+		if n, err := parseIndex(s); err == nil && (n <= 0 || strconv.Itoa(n) != text) {
+			t.Errorf("%q is interface %d", s, n)
+		}
+		if n, err := parseACPIIndex(s); (err == nil) != (n != nil) {
+			t.Errorf("%q is %v, %v", s, n, err)
+		}
+		if k, err := parsePKey(s); (err == nil) != (k != nil) || k != nil && fmt.Sprintf("0x%04x", *k) != text {
+			t.Errorf("%q is key %v, %v", s, k, err)
+		}
+		if w, err := parseText(s); err == nil && (w == "" || w != text || strings.ContainsAny(w, " \t\n\x00")) {
+			t.Errorf("%q is %q", s, w)
+		}
+	})
+}
+
+// FuzzNames gives any name to what tells entries apart by theirs.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"mlx5_core.sf.4", "mlx5_core.eth.0", "sf.1", ".sf.1", "a.sf.01", "a.b.sf.2", "uverbs0", "umad12", "issm1", "ucm3", "uverbs", "uverbsx", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if isSubfunction(s) {
+			parts := strings.Split(s, ".")
+			if len(parts) < 3 || parts[len(parts)-2] != "sf" || !isNumber(parts[len(parts)-1]) {
+				t.Errorf("%q is a subfunction", s)
+			}
+		}
+		if isNumber(s) {
+			if n, err := strconv.ParseUint(s, 10, 32); err != nil || strconv.FormatUint(n, 10) != s {
+				t.Errorf("%q is a number", s)
+			}
+		}
+		var d RDMADevice
+		if list := d.list(s); list != nil && !strings.ContainsAny(s[:1], "ui") {
+			t.Errorf("%q is a node", s)
+		}
+	})
+}
+
+// FuzzLinks has any links, with circles, and any routes: the walk ends, and what is in use
+// is reached from a route.
+func FuzzLinks(f *testing.F) {
+	f.Add([]byte{1, 2, 0, 1, 2, 1, 0, 0, 3, 1, 2, 2})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		links := &Links{Links: map[int]Link{}}
+		for ; len(data) >= 4; data = data[4:] {
+			kind := []string{"", "bond", "openvswitch"}[data[3]%3]
+			index := int(data[0] % 8)
+			links.Links[index] = Link{Index: index, Master: int(data[1] % 8), Lower: int(data[2] % 8), Kind: kind}
+			links.Defaults = append(links.Defaults, Default{Index: index})
+		}
+		below := links.below()
+		for _, d := range links.Defaults {
+			seen := map[int]bool{}
+			for _, index := range below.reach(d.Index) {
+				if seen[index] {
+					t.Errorf("%d is reached twice from %d", index, d.Index)
+				}
+				seen[index] = true
+			}
+			if !seen[d.Index] {
+				t.Errorf("%d does not reach itself", d.Index)
 			}
 		}
 	})

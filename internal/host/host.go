@@ -29,7 +29,8 @@ type Snapshot struct {
 	unwanted map[pci.Address]bool   // functions looked at and passed over
 	prints   map[string]nodePrint   // by cdev name: what a quick look compares
 	groups   map[string]*IOMMUGroup // by number
-	torn     bool                   // a function left while it was read
+	torn     bool                   // a function, or something of it, left while it was read
+	uses     map[pci.Address]Use    // functions in the host's use
 }
 
 // Function finds a function by its address.
@@ -68,7 +69,7 @@ func (s *Snapshot) Torn() bool {
 // Partial says whether something could not be read, so that a part of the snapshot
 // is older than the rest.
 func (s *Snapshot) Partial() bool {
-	if len(s.Unread) > 0 {
+	if len(s.Unread) > 0 || s.LinksErr != nil {
 		return true
 	}
 	for i := range s.Functions {

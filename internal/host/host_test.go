@@ -114,12 +114,15 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// expected are the facts of the functions of a node without virtual functions, from
-// what the node was told to be.
+// expected are the facts of the functions of a node, from what the node was told to be.
 func expected(n *sim.Node) []host.Function {
 	var all []host.Function
 	groups := map[string]*host.IOMMUGroup{}
+	physfns := map[pci.Address]pci.Address{}
 	for _, f := range n.Functions() {
+		for _, vf := range n.VFs(f.Address()) {
+			physfns[vf] = f.Address()
+		}
 		member := host.Member{Address: f.Address(), Class: f.Class, Driver: f.Driver}
 		_, member.VFIO = n.Cdev(f.Address())
 		if f.Group == "" {
@@ -153,7 +156,10 @@ func expected(n *sim.Node) []host.Function {
 				h.Bridges = append(h.Bridges, a)
 			}
 		}
-		h.Address = f.Address()
+		h.Address, h.VFs = f.Address(), n.VFs(f.Address())
+		if pf, ok := physfns[h.Address]; ok {
+			h.PhysFn = &pf
+		}
 		if number, ok := n.Cdev(f.Address()); ok {
 			h.Cdev = &host.Cdev{Name: fmt.Sprintf("vfio%d", number)}
 			h.Cdev.Major, h.Cdev.Minor = n.DevNumber(number)

@@ -44,21 +44,32 @@ func (src Source) Look(prev *Snapshot) *Snapshot { return src.look(prev, true) }
 // device tell: the node's inode and the class link. What sends no event is as old as
 // the last Look: the driver of a function that is not on VFIO, also as a companion of
 // others, the number of VFs, and that a group has gone which VFIO invented for a
-// function without an IOMMU, when that was in use while it was unbound.
-func (src Source) Glance(prev *Snapshot) *Snapshot { return src.look(prev, prev == nil) }
+// function without an IOMMU, when that was in use while it was unbound. With Network set it is
+// a Look.
+func (src Source) Glance(prev *Snapshot) *Snapshot {
+	return src.look(prev, prev == nil || src.Network != nil)
+}
 
 // Again reads one function of a snapshot anew, and nothing else but its IOMMU group: what
 // may change while the function stays bound, and all of it when the node or the class
 // link is another one than the snapshot's.
 // It reports false when the function's character device is not where the snapshot has
 // it; only a Look or a Glance can then tell what became of it.
+//
+// Where Network is set all of the function is read, also of one without a character device:
+// that it has got one since shows as another driver.
 func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 	before, ok := s.Function(a)
-	if !ok || before.Cdev == nil {
+	if !ok || before.Cdev == nil && src.Network == nil {
 		return Function{}, false
 	}
-	name := before.Cdev.Name
 	l := newLook(src, s, true)
+	if before.Cdev == nil {
+		f, verdict := l.function(a, nil, before)
+		l.relateTo(&f, s)
+		return f, verdict == found
+	}
+	name := before.Cdev.Name
 	n, err := lstat(unix.AT_FDCWD, src.Devices+"/"+name)
 	if err != nil {
 		return Function{}, false
@@ -73,10 +84,11 @@ func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 	if entry == nil {
 		return Function{}, false // the number is another device's now
 	}
-	if before.Err == nil && before.Cdev.State == CdevReady && l.next.prints[name] == s.prints[name] {
+	if src.Network == nil && before.Err == nil && before.Cdev.State == CdevReady && l.next.prints[name] == s.prints[name] {
 		return l.refresh(*before, entry), true
 	}
 	f, verdict := l.function(a, entry, before)
+	l.relateTo(&f, s)
 	return f, verdict == found
 }
 
@@ -113,6 +125,8 @@ type look struct {
 	dirty map[string]bool            // IOMMU groups in which something changed
 	fresh map[string]bool            // IOMMU groups that were read in this pass
 	kept  []int                      // functions taken over from prev, in next.Functions
+
+	vdpaNames map[string]bool // the vDPA bus, once somebody asked
 }
 
 // classLink is an entry of /sys/class/vfio-dev: a link to the device's directory.
@@ -148,6 +162,12 @@ func (src Source) look(prev *Snapshot, full bool) *Snapshot {
 	l.listClass()
 	l.orphans()
 	l.functions()
+	l.links()
+	if src.Network != nil {
+		l.relate()
+		l.shared()
+		l.use()
+	}
 	slices.SortFunc(l.next.Strays, func(a, b Stray) int { return strings.Compare(a.Name, b.Name) })
 	return l.next
 }

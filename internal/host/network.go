@@ -1,7 +1,5 @@
 package host
 
-import "kata-device-plugin/internal/pci"
-
 // Network is what the kernel shows of a function beyond PCI and VFIO: what a network
 // controller or an accelerator is to its users. It is read where Source.Network asks for it.
 //
@@ -64,11 +62,14 @@ type RDMADevice struct {
 	// issmN, infiniband_cm/ucmN, by their file ibdev), each sorted.
 	UVerbs, UMAD, ISSM, UCM []CharDevice
 	// PKey is the entry 0 of the partition table of port 1 (sysfs: ports/1/pkeys/0), nil
-	// where there is none, as on RoCE in some kernels.
+	// where there is none. It is read of InfiniBand only.
 	PKey *uint16
 	// LinkLayer is that of port 1: InfiniBand or Ethernet.
 	LinkLayer string
 }
+
+// LinkInfiniBand is the link layer of a port that is no Ethernet port.
+const LinkInfiniBand = "InfiniBand"
 
 // VDPADevice is a vDPA device.
 type VDPADevice struct {
@@ -126,21 +127,4 @@ type Default struct {
 	Index  int
 	Family string // inet or inet6
 	Table  int
-}
-
-// HasNode says whether a node that is handed out is there now: a character device at its
-// path, which is one below /dev.
-func (src Source) HasNode(path string) bool { return false }
-
-// InUse says through which of its interfaces the host reaches the rest of the world by a
-// function, and how: one that carries a default route, or a port of a bond, bridge or
-// switch that does, or what such a link is stacked upon. It reports false for what is not
-// in use, and for an unknown function.
-func (s *Snapshot) InUse(a pci.Address) (Use, bool) { return Use{}, false }
-
-// Use is the reason why a function is in the host's use.
-type Use struct {
-	Interface string  // the function's own
-	Via       string  // the one with the route, which may be the same
-	Default   Default // the route
 }

@@ -31,6 +31,11 @@ const (
 	StepNode     = "node"           // /dev/vfio/devices/vfioN
 )
 
+// Steps of NICs are named after what appears or vanishes: "net/eth0" for the directory in
+// the device's own, "class/net/eth0" for the class link, "infiniband_verbs/uverbs0/node" for
+// a node. This one changes nothing that is seen.
+const StepNumbers = "numbers" // they become free
+
 // cdev is a device's registration with VFIO.
 type cdev struct {
 	number int
@@ -126,7 +131,7 @@ func (n *Node) bindSteps(d *device, driver string, m mode) ([]Step, error) {
 	}
 	b := binding{n: n, d: d, driver: driver, mode: m}
 	steps := []Step{{StepDriver, b.addDriver}}
-	if d.bus != "mdev" { // an mdev is made for its driver
+	if d.bus == "pci" || d.bus == "platform" { // others are made for their driver
 		steps = append([]Step{{StepOverride, b.setOverride}}, steps...)
 	}
 	if m.vfio {
@@ -135,6 +140,13 @@ func (n *Node) bindSteps(d *device, driver string, m mode) ([]Step, error) {
 		if !m.noDev {
 			steps = append(steps, Step{StepDev, b.addDev}, Step{StepChar, b.addChar}, Step{StepNode, b.addNode})
 		}
+	}
+	if !m.vfio {
+		more, err := n.nicSteps(d, driver)
+		if err != nil {
+			return nil, fmt.Errorf("bind %s to %s: %w", name, driver, err)
+		}
+		steps = append(steps, more...)
 	}
 	return wrap(steps, "bind "+name+" to "+driver), nil
 }

@@ -101,6 +101,7 @@ func (b *board) server() {
 // without one in that order, as the kernel does while it enumerates.
 func (b *board) platform(name, title string, gpus, nvSwitches int) Platform {
 	slices.SortFunc(b.list, func(f, g Function) int { return f.Address().Compare(g.Address()) })
+	b.nameAdapters()
 	var groups ida
 	for _, f := range b.list {
 		if g, err := strconv.Atoi(f.Group); err == nil {

@@ -136,10 +136,4 @@ func (n *Node) ensureVFIODevices() error {
 }
 
 // dropVFIODevices removes the directory of the cdevs if the last has gone.
-func (n *Node) dropVFIODevices() error {
-	err := os.Remove(n.vfioDevices())
-	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func (n *Node) dropVFIODevices() error { return n.removeEmpty(n.vfioDevices()) }

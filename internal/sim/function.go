@@ -164,6 +164,9 @@ func (n *Node) attributes(d *device) []file {
 	if f.TotalVFs > 0 {
 		files = append(files, sriovFiles(f)...)
 	}
+	if f.NIC != nil && f.NIC.ACPIIndex > 0 {
+		files = append(files, ro("acpi_index", strconv.FormatUint(uint64(f.NIC.ACPIIndex), 10)))
+	}
 	return files
 }
 

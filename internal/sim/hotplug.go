@@ -101,11 +101,15 @@ func (n *Node) remove(d *device) error {
 	return n.removeFunction(d)
 }
 
-// below are the devices in a device's directory, the deepest first.
-func (n *Node) below(d *device) []*device {
+// below are the functions in a device's directory, the deepest first. What else is there goes
+// with the driver of its parent.
+func (n *Node) below(d *device) []*device { return n.within(d, "pci", "mdev", "platform") }
+
+// within are the devices of some buses in a device's directory, the deepest first.
+func (n *Node) within(d *device, buses ...string) []*device {
 	var list []*device
 	for _, b := range n.devices {
-		if strings.HasPrefix(b.path, d.path+"/") {
+		if strings.HasPrefix(b.path, d.path+"/") && slices.Contains(buses, b.bus) {
 			list = append(list, b)
 		}
 	}

@@ -12,15 +12,16 @@ const (
 )
 
 const (
-	classHost       pci.Class = 0x060000
-	classBridge     pci.Class = 0x060400
-	classOtherPort  pci.Class = 0x068000 // "bridge, other": NVSwitch
-	classVGA        pci.Class = 0x030000
-	class3D         pci.Class = 0x030200
-	classAudio      pci.Class = 0x040300
-	classEthernet   pci.Class = 0x020000
-	classInfiniBand pci.Class = 0x020700
-	classNVMe       pci.Class = 0x010802
+	classHost        pci.Class = 0x060000
+	classBridge      pci.Class = 0x060400
+	classOtherPort   pci.Class = 0x068000 // "bridge, other": NVSwitch
+	classAccelerator pci.Class = 0x120000
+	classVGA         pci.Class = 0x030000
+	class3D          pci.Class = 0x030200
+	classAudio       pci.Class = 0x040300
+	classEthernet    pci.Class = 0x020000
+	classInfiniBand  pci.Class = 0x020700
+	classNVMe        pci.Class = 0x010802
 )
 
 // Link speeds as drivers/pci/probe.c spells them.

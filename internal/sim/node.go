@@ -47,7 +47,13 @@ type Node struct {
 	groupIDs ida
 	minors   ida               // of group nodes
 	broken   map[string]string // unreadable file: where its content waits
-	aside    string            // the real /dev/vfio/devices while hidden
+
+	ifindex                              int // the last that was given
+	uverbs, umads, uios, vhosts, virtios ida // numbers in names
+	rdmaNames                            map[string]bool
+	network                              network
+
+	aside string // the real /dev/vfio/devices while hidden
 }
 
 // device is a directory below /sys/devices to which a driver can be bound.
@@ -64,6 +70,8 @@ type device struct {
 	leaving  bool // to be removed when the last user has closed it
 	pf       *device
 	vfs      []*device
+	nic      nicState
+	vhost    *classDevice // of a vDPA device on vhost_vdpa
 }
 
 // New lays out a platform below a directory, which is made if missing, and returns
@@ -81,6 +89,10 @@ func New(dir string, p Platform) (*Node, error) {
 		devices: map[string]*device{},
 		groups:  map[string]*group{},
 		broken:  map[string]string{},
+
+		ifindex:   1, // lo
+		rdmaNames: map[string]bool{},
+		network:   network{virtual: map[string]host.Link{}, master: map[string]string{}, lower: map[string]string{}},
 	}
 	if err := n.layout(p); err != nil {
 		return nil, fmt.Errorf("lay out node %s in %s: %w", p.Name, dir, err)
@@ -169,6 +181,9 @@ func (n *Node) layout(p Platform) error {
 		seen[f.Address()] = true
 		n.maxNUMA = max(n.maxNUMA, f.NUMA)
 		n.reserveGroup(f.Group) // so that no bridge is given a number from the list
+		for _, v := range f.VFs {
+			n.reserveGroup(v.Group)
+		}
 	}
 	for _, f := range p.Functions {
 		if err := n.add(f, p.Functions); err != nil {
@@ -183,6 +198,22 @@ func (n *Node) layout(p Platform) error {
 		if err := n.bind(n.devices[f.Address().String()], f.Driver, m); err != nil {
 			return err
 		}
+	}
+	for _, f := range p.Functions {
+		if len(f.VFs) == 0 {
+			continue
+		}
+		if err := n.enableVFs(n.devices[f.Address().String()], f.VFs); err != nil {
+			return err
+		}
+	}
+	for _, path := range p.Shared {
+		if err := n.addShared(path); err != nil {
+			return err
+		}
+	}
+	if p.DefaultRoute != "" {
+		n.addDefaultRoute(p.DefaultRoute, "inet")
 	}
 	return nil
 }

@@ -21,6 +21,10 @@ type Platform struct {
 	// Bridge gives vendor, device and driver to the bridges added. Its zero value
 	// stands for an Intel root port on pcieport.
 	Bridge Function
+	// Shared are the nodes of host.SharedNodes that are there besides VFIO's.
+	Shared []string
+	// DefaultRoute is the interface that the host's own traffic takes; empty for none.
+	DefaultRoute string
 	// GPUs and NVSwitches are how many functions are VFIO-bound NVIDIA GPUs and
 	// NVSwitches after layout: what a plugin on this machine offers.
 	GPUs, NVSwitches int
@@ -54,6 +58,10 @@ type Function struct {
 	VFOffset, VFStride int
 	// VFDevice is the device ID of the VFs. Zero means Device.
 	VFDevice pci.ID
+	// VFs are enabled after layout, once the driver is bound.
+	VFs []VF
+	// NIC is what network controllers and some accelerators have besides.
+	NIC *NIC
 	// LinkSpeed is the text of max_link_speed, for example "32.0 GT/s PCIe", and
 	// LinkWidth the number of lanes. Without a speed the function is conventional PCI
 	// or integrated in the root complex: no link files and 256 bytes of config.
@@ -77,6 +85,9 @@ func (f Function) check() error {
 		if g, err := strconv.Atoi(f.Group); err != nil || g < 0 || strconv.Itoa(g) != f.Group {
 			return fmt.Errorf("lay out %s: IOMMU group %q is not a number", f.Address(), f.Group)
 		}
+	}
+	if len(f.VFs) > f.TotalVFs || len(f.VFs) > 0 && f.Driver == "" {
+		return fmt.Errorf("lay out %s: %d VFs, %d at most, and only with a driver", f.Address(), len(f.VFs), f.TotalVFs)
 	}
 	if f.NUMA < -1 || f.TotalVFs < 0 || f.VFOffset < 0 || f.VFStride < 0 {
 		return fmt.Errorf("lay out %s: negative NUMA node or number of VFs", f.Address())

@@ -8,7 +8,7 @@ import (
 // presets are all platforms in the order of Platforms.
 func presets() []func() Platform {
 	return []func() Platform{
-		hgxH100, hgxH200, hgxB200, hgxB300, gb200, gb300, veraRubin, rtxPro6000, workstation, cpuOnly,
+		hgxH100, hgxH200, hgxB200, hgxB300, gb200, gb300, veraRubin, rtxPro6000, workstation, cpuOnly, sriovCPU,
 	}
 }
 

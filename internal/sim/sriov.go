@@ -48,7 +48,11 @@ func (n *Node) SetVFs(pf pci.Address, count int, driver string) error {
 	case count == 0:
 		err = n.disableVFs(d)
 	default:
-		err = n.enableVFs(d, count, driver)
+		vfs := make([]VF, count)
+		for k := range vfs {
+			vfs[k].Driver = driver
+		}
+		err = n.enableVFs(d, vfs)
 	}
 	if err != nil {
 		return fmt.Errorf("set number of VFs of %s to %d: %w", pf, count, err)
@@ -56,16 +60,35 @@ func (n *Node) SetVFs(pf pci.Address, count int, driver string) error {
 	return nil
 }
 
+// VFs are the addresses of the VFs that a physical function has enabled, by number.
+func (n *Node) VFs(pf pci.Address) []pci.Address {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := n.devices[pf.String()]
+	if d == nil {
+		return nil
+	}
+	var all []pci.Address
+	for _, v := range d.vfs {
+		all = append(all, v.fn.Address())
+	}
+	return all
+}
+
 // enableVFs adds VFs in the order of sriov_enable (drivers/pci/iov.c): for each the
 // function, virtfnK, physfn, driver; sriov_numvfs last. So a VF is for a moment
 // without physfn, and VFs are there while sriov_numvfs still says 0.
-func (n *Node) enableVFs(pf *device, count int, driver string) error {
-	for k := range count {
+func (n *Node) enableVFs(pf *device, vfs []VF) error {
+	if err := n.addRepresentors(pf, len(vfs)); err != nil {
+		return err
+	}
+	for k, v := range vfs {
 		f, err := vf(pf.fn, k)
 		if err != nil {
 			return err
 		}
-		if pf.group != "" {
+		f.Group, f.NIC = v.Group, cmp.Or(v.NIC, pf.fn.NIC.vf(k))
+		if pf.group != "" && f.Group == "" {
 			f.Group = n.newGroup()
 		}
 		if err := n.addFunction(f, pf); err != nil {
@@ -79,14 +102,14 @@ func (n *Node) enableVFs(pf *device, count int, driver string) error {
 		if err := n.link(d.path+"/physfn", pf.path); err != nil {
 			return err
 		}
-		if driver == "" {
+		if v.Driver == "" {
 			continue
 		}
-		if err := n.bind(d, driver, mode{vfio: isVFIODriver(driver)}); err != nil {
+		if err := n.bind(d, v.Driver, mode{vfio: isVFIODriver(v.Driver)}); err != nil {
 			return err
 		}
 	}
-	return n.replaceFile(n.sys(pf.path+"/sriov_numvfs"), 0o644, strconv.Itoa(count)+"\n")
+	return n.replaceFile(n.sys(pf.path+"/sriov_numvfs"), 0o644, strconv.Itoa(len(vfs))+"\n")
 }
 
 // disableVFs removes VFs in the order of sriov_disable: virtfnK and physfn go
@@ -110,6 +133,9 @@ func (n *Node) disableVFs(pf *device) error {
 			return err
 		}
 	}
+	if err := n.dropRepresentors(pf); err != nil {
+		return err
+	}
 	return n.replaceFile(n.sys(pf.path+"/sriov_numvfs"), 0o644, "0\n")
 }
 
@@ -127,6 +153,6 @@ func vf(pf Function, k int) (Function, error) {
 	// The parent in sysfs is the PF's bridge, also when the VF's bus is another.
 	f.Path = path.Join(path.Dir(pf.Path), a.String())
 	f.Device = cmp.Or(pf.VFDevice, pf.Device)
-	f.Driver, f.Group, f.VFIO, f.TotalVFs = "", "", false, 0
+	f.Driver, f.Group, f.VFIO, f.TotalVFs, f.VFs = "", "", false, 0, nil
 	return f, nil
 }

@@ -104,6 +104,12 @@ func (n *Node) unbindSteps(d *device) ([]Step, error) {
 			Step{StepVFIODir, func() error { return n.unlink(dir) }},
 			Step{StepGroup, func() error { return n.freeCdev(d, c) }},
 		)
+	} else {
+		more, err := n.dropNIC(d)
+		if err != nil {
+			return nil, fmt.Errorf("unbind %s: %w", name, err)
+		}
+		steps = append(steps, more...)
 	}
 	return wrap(steps, "unbind "+name), nil
 }
