@@ -1,0 +1,100 @@
+package nicplugin
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/devinfo"
+	"kata-device-plugin/internal/host"
+)
+
+// Command runs nic-device-plugin with arguments until ctx ends, and returns its exit code. It
+// logs to stderr, in JSON.
+func Command(ctx context.Context, name, version string, roots host.Roots, args []string, stdout, stderr io.Writer) int {
+	o, old, err := parse(name, args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return agent.ExitOK
+	case errors.Is(err, errVersion):
+		fmt.Fprintln(stdout, name, version)
+		return agent.ExitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return agent.ExitUsage
+	}
+	log := agent.Logger(stderr)
+	for _, f := range old {
+		log.Info("a flag of an earlier plugin has no effect", "flag", f)
+	}
+	if err := New(name, version, roots, o, log).Run(ctx, log); err != nil {
+		log.Error("stopped", "reason", err.Error())
+		return agent.ExitError
+	}
+	return agent.ExitOK
+}
+
+// errVersion says that only the version was asked for.
+var errVersion = errors.New("version")
+
+// parse reads the command line, and names the flags in it that have no effect.
+func parse(name string, args []string, stderr io.Writer) (o Options, old []string, err error) {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is told by the caller, in one line
+	file := flags.String("config-file", "", "configuration `file`; the default are all that exist of\n"+strings.Join(DefaultConfig(), "\n"))
+	flags.StringVar(&o.Prefix, "resource-prefix", "", "`prefix` of the resources of pools that name none (default intel.com for resourceList, rdma for configList)")
+	flags.StringVar(&o.Dev, "dev-dir", "/dev", "`directory` in which the host's /dev is seen")
+	flags.StringVar(&o.DeviceInfo, "device-info-dir", devinfo.Directory, "`directory` of device-info files")
+	version := flags.Bool("version", false, "print the version and exit")
+	ignored := ignoredFlags()
+	for _, f := range ignored {
+		flags.Var(&ignoredFlag{}, f, "no effect; a flag of the plugins that this one replaces")
+	}
+	err = flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(stderr)
+		flags.Usage()
+		return o, nil, err
+	case err != nil:
+		return o, nil, fmt.Errorf("%w; see %s --help", err, name)
+	case *version:
+		return o, nil, errVersion
+	case flags.NArg() > 0:
+		return o, nil, fmt.Errorf("unexpected argument %q: everything is a flag; see %s --help", flags.Arg(0), name)
+	}
+	o.Config = DefaultConfig()
+	if *file != "" {
+		o.Config = []string{*file}
+	}
+	flags.Visit(func(f *flag.Flag) {
+		if slices.Contains(ignored, f.Name) {
+			old = append(old, f.Name)
+		}
+	})
+	return o, old, nil
+}
+
+// ignoredFlags are those of the plugins that this one replaces which have no meaning here, so
+// that their DaemonSets' arguments can stay.
+func ignoredFlags() []string {
+	return []string{
+		"use-cdi", "log-dir", "log-level",
+		"alsologtostderr", "log_backtrace_at", "log_dir", "log_link", "logbuflevel", "logtostderr", "stderrthreshold", "v", "vmodule",
+	}
+}
+
+// ignoredFlag takes any value, and none.
+type ignoredFlag struct{}
+
+func (*ignoredFlag) String() string   { return "" }
+func (*ignoredFlag) Set(string) error { return nil }
+
+// IsBoolFlag lets the flag stand without a value. Its value then has to follow behind an
+// equals sign, as it does in the manifests of those plugins.
+func (*ignoredFlag) IsBoolFlag() bool { return true }

@@ -1,0 +1,113 @@
+// Package nicplugin makes nic-device-plugin of its parts: rules from configuration files, the
+// kernel's network facts and events, device-info files, and the agent that all programs share.
+package nicplugin
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/confine"
+	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/hostnet"
+	"kata-device-plugin/internal/nic"
+	"kata-device-plugin/internal/uevent"
+)
+
+// Options are what the command line says.
+type Options struct {
+	// Config are the configuration files. Those that exist are read, as one.
+	Config []string
+	// Prefix is that of resources whose pool names none, "" for the historical ones.
+	Prefix string
+	// Dev is where the host's /dev is seen, "" for /dev.
+	Dev string
+	// DeviceInfo is the directory of device-info files.
+	DeviceInfo string
+}
+
+// DefaultConfig are the places where a configuration is looked for: our own, and those of the
+// two plugins that this one replaces, whose ConfigMaps can be mounted as they are.
+func DefaultConfig() []string {
+	return []string{
+		"/etc/nic-device-plugin/config.json",
+		"/etc/pcidp/config.json",
+		"/k8s-rdma-shared-dev-plugin/config.json",
+	}
+}
+
+// New is nic-device-plugin on a node.
+func New(name, version string, roots host.Roots, o Options, log *slog.Logger) agent.Program {
+	if o.Dev != "" {
+		roots.Dev = o.Dev
+	}
+	config := newLoader(o.Config, o.Prefix, log)
+	rules, _ := config.load() // what is wrong is told when the agent asks
+	files := newPlumbing(o.DeviceInfo)
+	return agent.Program{
+		Name: name, Version: version, Roots: roots,
+		Source: host.Source{
+			Devices: roots.VFIODevices(), Dev: roots.Dev, Wanted: nic.Wants, Network: nic.Wants,
+			Links: (&network{sys: os.DirFS(roots.Sys)}).links, Profile: (&profiles{wanted: config.profiles}).profile,
+		},
+		Rules:    rules,
+		Reload:   config.load,
+		Specs:    "kata.nic.",
+		Hardware: []string{roots.VFIO(), roots.VFIODevices(), filepath.Join(roots.Dev, "infiniband")},
+		Files:    directories(o.Config),
+		Signals: []agent.Signal{
+			{Name: "uevents", Open: uevent.Signals},
+			{Name: "changes of links and routes", Open: hostnet.Events},
+			{Name: "SIGHUP", Open: hangup},
+		},
+		Granted:  files.grant,
+		Released: files.release,
+		Access: confine.Access{
+			Read:  append(directories(o.Config), roots.Sys),
+			List:  []string{roots.Dev},
+			Write: []string{o.DeviceInfo},
+		},
+		Memory: 64 << 20,
+	}
+}
+
+// hangup makes SIGHUP a reason to look at everything anew.
+func hangup(ctx context.Context) (<-chan struct{}, error) {
+	in := make(chan os.Signal, 1)
+	signal.Notify(in, syscall.SIGHUP)
+	out := make(chan struct{})
+	go func() {
+		defer close(out)
+		defer signal.Stop(in)
+		for {
+			select {
+			case <-in:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case out <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// directories are those that files are in, each once.
+func directories(files []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, f := range files {
+		if dir := filepath.Dir(f); !seen[dir] {
+			seen[dir] = true
+			all = append(all, dir)
+		}
+	}
+	return all
+}
