@@ -11,7 +11,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
-PROGRAMS := $(notdir $(wildcard cmd/*))
+PROGRAMS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
 ARCHES   := amd64 arm64
 TAG      ?= dev
 PLATFORM ?= hgx-h100
@@ -82,7 +82,7 @@ e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybo
 	go -C test test -vet=off -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
 
 .PHONY: e2e-cluster
-e2e-cluster: image manifests ## Run the image and the manifests on a whole cluster (needs what e2e-node needs)
+e2e-cluster: dist/kata-device-plugin.oci.tar dist/kata-device-plugin.yaml ## Run the image and the manifests on a whole cluster (needs what e2e-node needs)
 	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay > dist/e2e-cluster.yaml
 	go -C test test -vet=off -tags=node -count=1 -v -timeout=40m ./cluster
 
@@ -125,7 +125,7 @@ bench: ## Measure what docs/performance.md reports
 	go test -run='^$$' -bench='$(BENCH)' -benchtime=2s ./internal/host
 	go test -run='^$$' -bench='$(BENCH)' -benchtime=1000x ./internal/agent | grep -v level=
 	go -C test test -run='^$$' -bench='$(BENCH)' -benchtime=1x -timeout=20m ./e2e
-	@$(MAKE) --no-print-directory build && ls -l bin/kata-device-plugin
+	@$(MAKE) --no-print-directory build && ls -l $(PROGRAMS:%=bin/%)
 
 .PHONY: demo
 demo: ## Run the plugin against a simulated node and kubelet's device manager (PLATFORM=hgx-h100)
@@ -152,33 +152,46 @@ tidy: ## Check that the go.mod files list what is used and nothing else
 # ---- what is shipped
 
 .PHONY: image
-image: ## Write the container image (amd64, arm64) to dist/kata-device-plugin.oci.tar
+image: $(PROGRAMS:%=dist/%.oci.tar) ## Write the container images (amd64, arm64) to dist/PROGRAM.oci.tar
+
+# What each image says of itself. A program without a line here gets no image.
+dist/kata-device-plugin.oci.tar: DESCRIPTION := Announces VFIO-bound GPUs and NVSwitches to kubelet, for Kata VMs
+dist/nic-device-plugin.oci.tar: DESCRIPTION := Announces NICs, SR-IOV VFs and shared RDMA devices to kubelet, as a file says
+
+dist/%.oci.tar: probe
 	@for arch in $(ARCHES); do \
-	  echo "build for linux/$$arch"; \
-	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" \
-	    -o dist/linux-$$arch/kata-device-plugin ./cmd/kata-device-plugin; \
+	  echo "build $* for linux/$$arch"; \
+	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" -o dist/linux-$$arch/$* ./cmd/$*; \
+	done
+	@go -C tools run ./image -o $(CURDIR)/$@ -name $* -tag '$(TAG)' -version '$(VERSION)' -revision '$(REVISION)' \
+	  -description '$(or $(DESCRIPTION),$(error $@ has no DESCRIPTION))' \
+	  $(foreach arch,$(ARCHES),-program $(arch)=$(CURDIR)/dist/linux-$(arch)/$* \
+	    -probe $(arch)=$(CURDIR)/dist/linux-$(arch)/grpc_health_probe)
+
+# The health probe is the same in every image.
+.PHONY: probe
+probe:
+	@for arch in $(ARCHES); do \
+	  echo "build grpc_health_probe for linux/$$arch"; \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 go -C tools/probe build -trimpath -buildvcs=false -tags=$(TAGS) -ldflags="$(LDFLAGS)" \
 	    -o $(CURDIR)/dist/linux-$$arch/grpc_health_probe github.com/grpc-ecosystem/grpc-health-probe; \
 	done
-	@go -C tools run ./image -o $(CURDIR)/dist/kata-device-plugin.oci.tar \
-	  -name kata-device-plugin -tag '$(TAG)' -version '$(VERSION)' -revision '$(REVISION)' \
-	  -description 'Announces VFIO-bound GPUs and NVSwitches to kubelet, for Kata VMs' \
-	  $(foreach arch,$(ARCHES),-program $(arch)=$(CURDIR)/dist/linux-$(arch)/kata-device-plugin \
-	    -probe $(arch)=$(CURDIR)/dist/linux-$(arch)/grpc_health_probe)
 
 .PHONY: reproducible
-reproducible: image ## Build the image once more in another place, without caches, and compare
-	@VERSION='$(VERSION)' REVISION='$(REVISION)' TAG='$(TAG)' ./tools/reproduce.sh
+reproducible: image ## Build the images once more in another place, without caches, and compare
+	@VERSION='$(VERSION)' REVISION='$(REVISION)' TAG='$(TAG)' ./tools/reproduce.sh $(PROGRAMS:%=dist/%.oci.tar)
 
 .PHONY: container
-container: image ## Run the image as the manifest does, in a containerd of its own (needs root)
+container: image ## Run the images as the manifests do, in a containerd of its own (needs root)
 	@./tools/container.sh
 
 .PHONY: manifests
-manifests: ## Render the manifests to dist/kata-device-plugin.yaml, checked against the Kubernetes types
+manifests: $(PROGRAMS:%=dist/%.yaml) ## Render the manifests to dist/PROGRAM.yaml, checked against the Kubernetes types
+
+dist/%.yaml: always
 	@mkdir -p dist
-	@go -C tools run ./manifests $(CURDIR)/deploy/kata-device-plugin > dist/kata-device-plugin.yaml
-	@echo dist/kata-device-plugin.yaml
+	@go -C tools run ./manifests $(CURDIR)/deploy/$* > $@
+	@echo $@
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs the image as the manifest does, in a containerd of its own: uid 0 without any capability, a
-# read-only root, the default seccomp profile, three directories and the in-memory one. Asks the
-# probe in the image, and stops it. Needs root, containerd and runc, and says SKIPPED without them.
-# `make container` has built the image. There is no device here: it shows that the image starts.
+# Runs the images as the manifests do, in a containerd of its own: uid 0 without any capability, a
+# read-only root, the default seccomp profile, the manifest's directories and the in-memory one, and
+# for nic-device-plugin the host's network. Asks the probe in the image, and stops it. Needs root,
+# containerd and runc, and says SKIPPED without them. `make container` has built the images. There is
+# no device here and no configuration: it shows that the images start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [[ $(id -u) != 0 ]] || ! { command -v containerd && command -v ctr && command -v runc; } >/dev/null; then
-  echo "SKIPPED: root, containerd and runc are needed to run the image; it was not run"
+  echo "SKIPPED: root, containerd and runc are needed to run the images; they were not run"
   exit 0
 fi
 
@@ -45,41 +46,56 @@ await() {
 }
 
 await client version || { cat "$dir/containerd.log"; exit 1; }
-client images import dist/kata-device-plugin.oci.tar
-
 mkdir -m 0750 "$dir/device-plugins"
-mkdir "$dir/vfio" "$dir/cdi"
-options=(--rm --read-only --seccomp --memory-limit $((64 << 20))
+mkdir -p "$dir/vfio" "$dir/cdi" "$dir/devinfo" "$dir/config/"{own,sriov,rdma}
+common=(--rm --read-only --seccomp
   --mount "type=bind,src=$dir/device-plugins,dst=/var/lib/kubelet/device-plugins,options=rbind:rw"
-  --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"
-  --mount "type=bind,src=$dir/cdi,dst=/var/run/cdi,options=rbind:rw"
-  --mount "type=tmpfs,src=tmpfs,dst=/run/kata-device-plugin,options=rw:size=64k")
+  --mount "type=bind,src=$dir/cdi,dst=/var/run/cdi,options=rbind:rw")
 for capability in CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP \
   NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE; do
-  options+=(--cap-drop "CAP_$capability")
+  common+=(--cap-drop "CAP_$capability")
 done
-image=docker.io/library/kata-device-plugin:dev
-probe() { client task exec --exec-id "probe-$RANDOM$RANDOM" plugin /grpc_health_probe -addr=unix:///run/kata-device-plugin/health.sock "$@"; }
 
-client run "${options[@]}" "$image" plugin &
-runner=$!
-await probe -service=liveness
-echo "alive: $(probe -service=liveness 2>&1)"
-echo "ready: $(probe 2>&1)"
-pid=$(client task ls | awk '$1 == "plugin" {print $2}')
-for line in $'Uid:\t0\t0\t0\t0' $'CapEff:\t0000000000000000' $'CapBnd:\t0000000000000000' $'NoNewPrivs:\t1' $'Seccomp:\t2'; do
-  grep -qxF "$line" "/proc/$pid/status" || { echo "the process does not have $line" >&2; exit 1; }
-done
-echo "resident: $(awk '$1 == "VmRSS:" {print $2, $3}' "/proc/$pid/status"), no capability, seccomp on"
+# try PROGRAM ARGUMENT OPTION... runs a program's image with options and with the argument of its
+# manifest, "" for none.
+try() {
+  local program=$1 argument=$2 image=docker.io/library/$1:dev pid status=0
+  local command=("/$1" ${2:+"$2"})
+  shift 2
+  local options=("${common[@]}" "$@" --mount "type=tmpfs,src=tmpfs,dst=/run/$program,options=rw:size=64k")
+  probe() { client task exec --exec-id "probe-$RANDOM$RANDOM" plugin /grpc_health_probe "-addr=unix:///run/$program/health.sock" "$@"; }
 
-client task kill --signal SIGTERM plugin
-status=0
-wait "$runner" || status=$?
-runner=
-((status == 0)) || { echo "SIGTERM ended it with status $status" >&2; exit 1; }
-echo "SIGTERM: exit 0"
+  echo "$program $argument"
+  client images import "dist/$program.oci.tar"
+  if [[ -z $argument ]]; then client run "${options[@]}" "$image" plugin & # by the entry point
+  else client run "${options[@]}" "$image" plugin "${command[@]}" & fi
+  runner=$!
+  await probe -service=liveness
+  echo "alive: $(probe -service=liveness 2>&1)"
+  await probe
+  echo "ready: $(probe 2>&1)"
+  pid=$(client task ls | awk '$1 == "plugin" {print $2}')
+  for line in $'Uid:\t0\t0\t0\t0' $'CapEff:\t0000000000000000' $'CapBnd:\t0000000000000000' $'NoNewPrivs:\t1' $'Seccomp:\t2'; do
+    grep -qxF "$line" "/proc/$pid/status" || { echo "the process does not have $line" >&2; exit 1; }
+  done
+  echo "resident: $(awk '$1 == "VmRSS:" {print $2, $3}' "/proc/$pid/status"), no capability, seccomp on"
 
-status=0
-client run "${options[@]}" "$image" usage /kata-device-plugin --help || status=$?
-((status == 2)) || { echo "an argument ended it with status $status, want 2" >&2; exit 1; }
-echo "an argument: exit 2"
+  client task kill --signal SIGTERM plugin
+  wait "$runner" || status=$?
+  runner=
+  ((status == 0)) || { echo "SIGTERM ended it with status $status" >&2; exit 1; }
+  echo "SIGTERM: exit 0"
+
+  client run "${options[@]}" "$image" usage "/$program" --no-such-flag || status=$?
+  ((status == 2)) || { echo "a flag that it does not know ended it with status $status, want 2" >&2; exit 1; }
+  echo "a flag that it does not know: exit 2"
+}
+
+try kata-device-plugin "" --memory-limit $((64 << 20)) \
+  --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"
+try nic-device-plugin --dev-dir=/host/dev --memory-limit $((128 << 20)) --net-host \
+  --mount "type=bind,src=/dev,dst=/host/dev,options=rbind:ro" \
+  --mount "type=bind,src=$dir/devinfo,dst=/var/run/k8s.cni.cncf.io/devinfo/dp,options=rbind:rw" \
+  --mount "type=bind,src=$dir/config/own,dst=/etc/nic-device-plugin,options=rbind:ro" \
+  --mount "type=bind,src=$dir/config/sriov,dst=/etc/pcidp,options=rbind:ro" \
+  --mount "type=bind,src=$dir/config/rdma,dst=/k8s-rdma-shared-dev-plugin,options=rbind:ro"

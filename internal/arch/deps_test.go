@@ -38,6 +38,20 @@ func programs() map[string][]forbidden {
 			{"github.com/spf13", "it takes no arguments and no configuration"},
 			{"github.com/prometheus", "metrics are the exporter's: they need a TCP port"},
 			{"go.opentelemetry.io", "it reports to nobody"},
+			{"github.com/vishvananda", "it asks the kernel nothing of the network, so it needs no netlink"},
+			{"go.yaml.in/yaml/v4", "it reads no configuration"},
+			{module + "/internal/nic", "what it declares is a table that is compiled in"},
+			{module + "/internal/nicconfig", "it reads no configuration"},
+		},
+		// The package flag is not here: two plugins that people have are told where their file is,
+		// and this one takes their place.
+		"nic-device-plugin": {
+			{"k8s.io/client-go", "it does not talk to the API server: its configuration is a mounted file"},
+			{"k8s.io/apimachinery", "it comes with the API server's types"},
+			{"k8s.io/api", "it does not talk to the API server"},
+			{"github.com/spf13", "its few flags are the standard library's"},
+			{"github.com/prometheus", "metrics are the exporter's: they need a TCP port"},
+			{"go.opentelemetry.io", "it reports to nobody"},
 		},
 	}
 }

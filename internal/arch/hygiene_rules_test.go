@@ -16,6 +16,7 @@ const maxLines = 400
 func variableExceptions() map[string]string {
 	return map[string]string{
 		"cmd/kata-device-plugin.version": "set by the linker",
+		"cmd/nic-device-plugin.version":  "set by the linker",
 	}
 }
 

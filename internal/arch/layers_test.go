@@ -16,9 +16,11 @@ import (
 // on its own floor or above: siblings are put together by whoever stands above them.
 const (
 	ground        = iota // knows no other room
-	facts                // reads the node
-	faces                // tell somebody about the facts, or decide what they mean
-	agents               // put everything together
+	facts                // what there is: the node, the configuration, in types of their own
+	faces                // work on the facts: decide what they mean, tell somebody, add to them
+	pools                // make what a face asks for, out of a configuration
+	agents               // put together what all programs share
+	plugins              // put one program together
 	commandsFloor        // cmd: constants and one call
 )
 
@@ -40,15 +42,21 @@ func rooms() map[string]room {
 		"placement":  {floor: ground, what: "which devices are closest together"},
 		"nodelock":   {floor: ground, what: "one owner of a resource on a node"},
 		"watch":      {floor: ground, what: "look again: inotify, debounced"},
+		"uevent":     {floor: ground, what: "look again: what the kernel announces of devices"},
 		"confine":    {floor: ground, what: "Landlock"},
 		"host":       {floor: facts, what: "one look at the node: the snapshot"},
 		"nicconfig":  {floor: facts, what: "what the NIC plugin's file declares, read and checked"},
+		"devinfo":    {floor: facts, what: "what network plugins are told of a device, in files"},
+		"hostnet":    {floor: faces, what: "netlink: what a snapshot lacks of the host's own network"},
 		"declare":    {floor: faces, what: "which facts become which resource"},
 		"cdi":        {floor: faces, what: "CDI specs on the host"},
 		"kubelet":    {floor: faces, what: "the device plugin API"},
 		"health":     {floor: faces, what: "readiness over gRPC"},
+		"nic":        {floor: pools, what: "the pools of the NIC plugin's file as rules"},
 		"agent":      {floor: agents, what: "look, declare, make resolvable, announce"},
+		"nicplugin":  {floor: plugins, what: "the NIC plugin: its rules, sources and flags, and the agent"},
 		"sim":        {floor: agents, what: "the simulated node", testOnly: true},
+		"witness":    {floor: agents, what: "a kubelet that holds messages against the invariants", testOnly: true},
 		"sim/rooted": {floor: agents, what: "the program with its roots below a simulated node", testOnly: true},
 		"arch":       {floor: agents, what: "these tests", testOnly: true},
 	}
@@ -59,7 +67,8 @@ func rooms() map[string]room {
 func keepers() map[string][]string {
 	return map[string][]string{
 		"tags.cncf.io/container-device-interface": {"cdi"},
-		"github.com/google/renameio":              {"cdi"},
+		"github.com/google/renameio":              {"cdi", "devinfo"},
+		"github.com/vishvananda/netlink":          {"hostnet"},
 		"github.com/fsnotify/fsnotify":            {"watch"},
 		"github.com/landlock-lsm/go-landlock":     {"confine"},
 		"k8s.io/kubelet":                          {"kubelet"},
@@ -135,10 +144,18 @@ func TestMayImport(t *testing.T) {
 		{"host", in + "sim", false},
 		{"sim", in + "host", true},
 		{"host", in + "attic", false},
+		{"hostnet", in + "host", true},
+		{"host", in + "hostnet", false},
+		{"nic", in + "declare", true},
+		{"declare", in + "nic", false},
+		{"nicplugin", in + "agent", true},
+		{"agent", in + "nicplugin", false},
 		{"cdi", "tags.cncf.io/container-device-interface/pkg/cdi", true},
 		{"agent", "tags.cncf.io/container-device-interface/pkg/cdi", false},
 		{"agent", "google.golang.org/grpc", false},
 		{"host", "golang.org/x/sys/unix", true},
+		{"hostnet", "github.com/vishvananda/netlink/nl", true},
+		{"nicplugin", "github.com/vishvananda/netlink/nl", false},
 	} {
 		if complaint := mayImport(plan, plan[test.name], test.name, test.imported); (complaint == "") != test.allowed {
 			t.Errorf("%s imports %s: got complaint %q, want allowed %v", test.name, test.imported, complaint, test.allowed)

@@ -1,58 +1,10 @@
 package arch
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
-// volumeRules are about what the plugin sees of the host.
-func volumeRules() []manifestRule {
-	const plugins, vfio, cdi, run = "/var/lib/kubelet/device-plugins", "/dev/vfio", "/var/run/cdi", "/run/kata-device-plugin"
-	return []manifestRule{{
-		name: "host paths",
-		why:  "these three directories are all that it needs, and of these it writes to two",
-		check: func(d *deployment) error {
-			return same("host paths", mounts(d), []string{
-				vfio + " (DirectoryOrCreate) at " + vfio + " ro",
-				plugins + " (Directory) at " + plugins + " rw",
-				cdi + " (DirectoryOrCreate) at " + cdi + " rw",
-			})
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { mountAt(d, vfio).ReadOnly = false },
-			func(d *deployment) { mountAt(d, vfio).MountPath = "/host/dev/vfio" },
-			func(d *deployment) { mountAt(d, vfio).MountPropagation = "HostToContainer" },
-			func(d *deployment) { volumeOf(d, vfio).HostPath.Path = "/dev" },
-			func(d *deployment) { volumeOf(d, vfio).HostPath.Path = "/dev/vfio/devices" },
-			func(d *deployment) { volumeOf(d, plugins).HostPath.Type = "DirectoryOrCreate" },
-			func(d *deployment) { volumeOf(d, cdi).HostPath.Type = "" },
-			func(d *deployment) { addHostPath(d, "sys", "/sys") },
-			func(d *deployment) { d.container().VolumeMounts = d.container().VolumeMounts[1:] },
-		},
-	}, {
-		name: "in-memory volume",
-		why:  "the health socket needs a place that can be written to, and no disk",
-		check: func(d *deployment) error {
-			m := mountAt(d, run)
-			for _, v := range d.pod().Volumes {
-				if m != nil && v.Name == m.Name && v.EmptyDir != nil && v.EmptyDir.Medium == "Memory" && v.EmptyDir.SizeLimit != "" && !m.ReadOnly {
-					return nil
-				}
-			}
-			return fmt.Errorf("there is no emptyDir in memory with a size limit at %s", run)
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { d.pod().Volumes[3].EmptyDir.Medium = "" },
-			func(d *deployment) { d.pod().Volumes[3].EmptyDir.SizeLimit = "" },
-			func(d *deployment) { mountAt(d, run).MountPath = "/tmp" },
-		},
-	}}
-}
+import "fmt"
 
 // lifeRules are about start, health, upgrade and end.
-func lifeRules() []manifestRule {
-	const socket = "-addr=unix:///run/kata-device-plugin/health.sock"
+func lifeRules(p plugin) []manifestRule {
+	socket := "-addr=unix:///run/" + p.name + "/health.sock"
 	ready := []string{"/grpc_health_probe", socket}
 	alive := []string{"/grpc_health_probe", socket, "-service=liveness"}
 	return []manifestRule{{
@@ -105,8 +57,8 @@ func lifeRules() []manifestRule {
 		check: func(d *deployment) error {
 			r := d.container().Resources
 			return first(
-				same("requests", r.Requests, map[string]string{"cpu": "10m", "memory": "20Mi"}),
-				same("limits", r.Limits, map[string]string{"memory": "64Mi"}),
+				same("requests", r.Requests, map[string]string{"cpu": "10m", "memory": p.request}),
+				same("limits", r.Limits, map[string]string{"memory": p.limit}),
 			)
 		},
 		breaks: []func(*deployment){
@@ -151,52 +103,4 @@ func lifeRules() []manifestRule {
 			func(d *deployment) { *d.pod().TerminationGracePeriodSeconds = 30 },
 		},
 	}}
-}
-
-// mounts describes every host path with where and how it is mounted, in a fixed order.
-func mounts(d *deployment) []string {
-	var list []string
-	for _, v := range d.pod().Volumes {
-		if v.HostPath == nil {
-			continue
-		}
-		where := "nowhere"
-		for _, m := range d.container().VolumeMounts {
-			if m.Name == v.Name {
-				mode := map[bool]string{true: "ro", false: "rw"}[m.ReadOnly]
-				where = strings.TrimSpace("at " + m.MountPath + " " + mode + " " + m.MountPropagation)
-			}
-		}
-		list = append(list, fmt.Sprintf("%s (%s) %s", v.HostPath.Path, v.HostPath.Type, where))
-	}
-	slices.Sort(list)
-	return list
-}
-
-func mountAt(d *deployment, path string) *volumeMount {
-	for i, m := range d.container().VolumeMounts {
-		if m.MountPath == path {
-			return &d.container().VolumeMounts[i]
-		}
-	}
-	return nil
-}
-
-func volumeOf(d *deployment, hostPath string) *volume {
-	for i, v := range d.pod().Volumes {
-		if v.HostPath != nil && v.HostPath.Path == hostPath {
-			return &d.pod().Volumes[i]
-		}
-	}
-	return nil
-}
-
-func addHostPath(d *deployment, name, path string) {
-	v := d.pod().Volumes[0]
-	v.Name = name
-	host := *v.HostPath
-	host.Path = path
-	v.HostPath = &host
-	d.pod().Volumes = append(d.pod().Volumes, v)
-	d.container().VolumeMounts = append(d.container().VolumeMounts, volumeMount{Name: name, MountPath: path})
 }

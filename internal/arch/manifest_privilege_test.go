@@ -2,10 +2,11 @@ package arch
 
 import (
 	"fmt"
+	"slices"
 )
 
 // privilegeRules are about what the plugin may do beyond what it does.
-func privilegeRules() []manifestRule {
+func privilegeRules(p plugin) []manifestRule {
 	yes, no, one := true, false, 1
 	return []manifestRule{{
 		name: "one container",
@@ -83,16 +84,9 @@ func privilegeRules() []manifestRule {
 		name: "no host namespaces",
 		why:  "kubelet is reached through a directory and devices through sysfs; absent, not false, so that nobody has a line to flip",
 		check: func(d *deployment) error {
-			p := d.pod()
-			for name, field := range map[string]*bool{"hostNetwork": p.HostNetwork, "hostPID": p.HostPID, "hostIPC": p.HostIPC} {
-				if field != nil {
-					return fmt.Errorf("%s is %s, want absent", name, show(field))
-				}
-			}
-			return nil
+			return first(same("hostPID", show(d.pod().HostPID), "absent"), same("hostIPC", show(d.pod().HostIPC), "absent"))
 		},
 		breaks: []func(*deployment){
-			func(d *deployment) { d.pod().HostNetwork = &yes },
 			func(d *deployment) { d.pod().HostPID = &yes },
 			func(d *deployment) { d.pod().HostIPC = &no },
 		},
@@ -114,38 +108,77 @@ func privilegeRules() []manifestRule {
 		},
 		breaks: []func(*deployment){
 			func(d *deployment) { d.pod().AutomountServiceAccountToken = nil },
-			func(d *deployment) { d.pod().ServiceAccountName = "kata-device-plugin" },
+			func(d *deployment) { d.pod().ServiceAccountName = p.name },
 		},
 	}, {
-		name: "no input",
-		why:  "it behaves the same everywhere: no arguments, no environment, no port",
+		name: "input",
+		why:  "what is not in its row it is not told: no other arguments, no environment, no port",
 		check: func(d *deployment) error {
 			c := d.container()
-			if len(c.Command)+len(c.Args)+len(c.Env)+len(c.EnvFrom)+len(c.Ports) > 0 {
-				return fmt.Errorf("command %q, args %q, env %v, envFrom %v, ports %v; want none", c.Command, c.Args, c.Env, c.EnvFrom, c.Ports)
+			if len(c.Command)+len(c.Env)+len(c.EnvFrom)+len(c.Ports) > 0 {
+				return fmt.Errorf("command %q, env %v, envFrom %v, ports %v; want none", c.Command, c.Env, c.EnvFrom, c.Ports)
 			}
-			return same("enableServiceLinks", show(d.pod().EnableServiceLinks), "false")
+			return first(
+				same("args", slices.Concat([]string{}, c.Args), slices.Concat([]string{}, p.args)),
+				same("enableServiceLinks", show(d.pod().EnableServiceLinks), "false"),
+			)
 		},
 		breaks: []func(*deployment){
-			func(d *deployment) { d.container().Command = []string{"/kata-device-plugin"} },
-			func(d *deployment) { d.container().Args = []string{"-v"} },
+			func(d *deployment) { d.container().Command = []string{"/" + p.name} },
+			func(d *deployment) { d.container().Args = append(d.container().Args, "-v") },
 			func(d *deployment) { d.container().Env = []any{map[string]any{"name": "NODE_NAME"}} },
 			func(d *deployment) { d.container().EnvFrom = []any{map[string]any{}} },
 			func(d *deployment) { d.container().Ports = []any{map[string]any{"containerPort": 8080.0}} },
 			func(d *deployment) { d.pod().EnableServiceLinks = nil },
 		},
-	}, {
+	}}
+}
+
+// networkRules are about which network the plugin is in, and what it may do there.
+func networkRules(p plugin) []manifestRule {
+	yes, no := true, false
+	if p.hostNetwork != "" {
+		return []manifestRule{{
+			name: "host network",
+			why:  "it needs " + p.hostNetwork + "; it looks no name up; and a NetworkPolicy, which does not bind it there, would look like a protection",
+			check: func(d *deployment) error {
+				return first(
+					same("hostNetwork", show(d.pod().HostNetwork), "true"),
+					same("dnsPolicy", d.pod().DNSPolicy, "Default"),
+					same("there is a NetworkPolicy", d.NetworkPolicy != nil, false),
+				)
+			},
+			breaks: []func(*deployment){
+				func(d *deployment) { d.pod().HostNetwork = nil },
+				func(d *deployment) { d.pod().HostNetwork = &no },
+				func(d *deployment) { d.pod().DNSPolicy = "ClusterFirstWithHostNet" },
+				func(d *deployment) { d.NetworkPolicy = &networkPolicy{} },
+			},
+		}}
+	}
+	return []manifestRule{{
 		name: "no network",
-		why:  "it opens no TCP or UDP socket, so the network may as well refuse them",
+		why:  "it opens no TCP or UDP socket, so the network may as well refuse them; hostNetwork absent, not false, so that nobody has a line to flip",
 		check: func(d *deployment) error {
 			n := d.NetworkPolicy
+			if n == nil {
+				return fmt.Errorf("there is no NetworkPolicy")
+			}
 			return first(
+				same("hostNetwork", show(d.pod().HostNetwork), "absent"),
+				same("dnsPolicy", d.pod().DNSPolicy, ""),
 				same("kind", n.APIVersion+" "+n.Kind, "networking.k8s.io/v1 NetworkPolicy"),
+				same("pods", n.Spec.PodSelector.MatchLabels, map[string]string{"app.kubernetes.io/name": p.name}),
 				same("policyTypes", n.Spec.PolicyTypes, []string{"Ingress", "Egress"}),
 				same("rules", len(n.Spec.Ingress)+len(n.Spec.Egress), 0),
 			)
 		},
 		breaks: []func(*deployment){
+			func(d *deployment) { d.pod().HostNetwork = &yes },
+			func(d *deployment) { d.pod().HostNetwork = &no },
+			func(d *deployment) { d.pod().DNSPolicy = "None" },
+			func(d *deployment) { d.NetworkPolicy = nil },
+			func(d *deployment) { d.NetworkPolicy.Spec.PodSelector.MatchLabels = nil },
 			func(d *deployment) { d.NetworkPolicy.Spec.PolicyTypes = []string{"Ingress"} },
 			func(d *deployment) { d.NetworkPolicy.Spec.Egress = []any{map[string]any{}} },
 		},

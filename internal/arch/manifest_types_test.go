@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -59,6 +60,7 @@ type pod struct {
 	HostPID                       *bool             `json:"hostPID,omitempty"`
 	HostIPC                       *bool             `json:"hostIPC,omitempty"`
 	HostUsers                     *bool             `json:"hostUsers,omitempty"`
+	DNSPolicy                     string            `json:"dnsPolicy,omitempty"`
 	RuntimeClassName              string            `json:"runtimeClassName,omitempty"`
 	InitContainers                []container       `json:"initContainers,omitempty"`
 	Containers                    []container       `json:"containers"`
@@ -117,10 +119,12 @@ type probe struct {
 }
 
 type volumeMount struct {
-	Name             string `json:"name"`
-	MountPath        string `json:"mountPath"`
-	ReadOnly         bool   `json:"readOnly,omitempty"`
-	MountPropagation string `json:"mountPropagation,omitempty"`
+	Name              string `json:"name"`
+	MountPath         string `json:"mountPath"`
+	SubPath           string `json:"subPath,omitempty"`
+	ReadOnly          bool   `json:"readOnly,omitempty"`
+	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty"`
+	MountPropagation  string `json:"mountPropagation,omitempty"`
 }
 
 type volume struct {
@@ -133,6 +137,12 @@ type volume struct {
 		Medium    string `json:"medium"`
 		SizeLimit string `json:"sizeLimit"`
 	} `json:"emptyDir,omitempty"`
+	ConfigMap *configMap `json:"configMap,omitempty"`
+}
+
+type configMap struct {
+	Name     string `json:"name"`
+	Optional *bool  `json:"optional,omitempty"`
 }
 
 type networkPolicy struct {
@@ -164,10 +174,10 @@ type kustomization struct {
 	} `json:"images"`
 }
 
-// deployment is everything in deploy/kata-device-plugin.
+// deployment is everything in one directory below deploy.
 type deployment struct {
 	DaemonSet     daemonSet
-	NetworkPolicy networkPolicy
+	NetworkPolicy *networkPolicy // nil where there is none
 	Kustomization kustomization
 }
 
@@ -175,13 +185,16 @@ func (d *deployment) pod() *pod             { return &d.DaemonSet.Spec.Template.
 func (d *deployment) container() *container { return &d.pod().Containers[0] }
 
 // readDeployment decodes the files that the kustomization names, which must be all there are.
-func readDeployment(t *testing.T) *deployment {
+func readDeployment(t *testing.T, p plugin) *deployment {
 	t.Helper()
-	dir := filepath.Join(repository(t), "deploy", "kata-device-plugin")
+	dir := filepath.Join(repository(t), "deploy", p.name)
 	var d deployment
 	decodeStrict(t, filepath.Join(dir, "kustomization.yaml"), &d.Kustomization)
 	decodeStrict(t, filepath.Join(dir, "daemonset.yaml"), &d.DaemonSet)
-	decodeStrict(t, filepath.Join(dir, "networkpolicy.yaml"), &d.NetworkPolicy)
+	if slices.Contains(d.Kustomization.Resources, "networkpolicy.yaml") {
+		d.NetworkPolicy = &networkPolicy{}
+		decodeStrict(t, filepath.Join(dir, "networkpolicy.yaml"), d.NetworkPolicy)
+	}
 	return &d
 }
 

@@ -19,61 +19,89 @@ type manifestRule struct {
 }
 
 func TestManifests(t *testing.T) {
-	d := readDeployment(t)
-	for _, rule := range manifestRules() {
-		t.Run(rule.name, func(t *testing.T) {
-			if err := rule.check(d); err != nil {
-				t.Errorf("%v\nthe rule is there because %s", err, rule.why)
-			}
-		})
-	}
-}
-
-func TestManifestRulesNoticeWhatBreaksThem(t *testing.T) {
-	d := readDeployment(t)
-	for _, rule := range manifestRules() {
-		if len(rule.breaks) == 0 {
-			t.Errorf("rule %q has no way to break it, so nobody knows whether it works", rule.name)
-		}
-		for i, spoil := range rule.breaks {
-			t.Run(fmt.Sprintf("%s/%d", rule.name, i+1), func(t *testing.T) {
-				broken := d.clone(t)
-				spoil(broken)
-				if cmp.Equal(d, broken) {
-					t.Fatal("this way to break it changes nothing")
-				}
-				if err := rule.check(broken); err == nil {
-					t.Errorf("the rule does not notice this change:\n%s", cmp.Diff(d, broken))
+	for _, p := range deployed() {
+		d := readDeployment(t, p)
+		for _, rule := range manifestRules(p) {
+			t.Run(p.name+"/"+rule.name, func(t *testing.T) {
+				if err := rule.check(d); err != nil {
+					t.Errorf("%v\nthe rule is there because %s", err, rule.why)
 				}
 			})
 		}
 	}
 }
 
+func TestManifestRulesNoticeWhatBreaksThem(t *testing.T) {
+	for _, p := range deployed() {
+		d := readDeployment(t, p)
+		for _, rule := range manifestRules(p) {
+			if len(rule.breaks) == 0 {
+				t.Errorf("rule %q has no way to break it, so nobody knows whether it works", rule.name)
+			}
+			for i, spoil := range rule.breaks {
+				t.Run(fmt.Sprintf("%s/%s/%d", p.name, rule.name, i+1), func(t *testing.T) {
+					broken := d.clone(t)
+					spoil(broken)
+					if cmp.Equal(d, broken) {
+						t.Fatal("this way to break it changes nothing")
+					}
+					if err := rule.check(broken); err == nil {
+						t.Errorf("the rule does not notice this change:\n%s", cmp.Diff(d, broken))
+					}
+				})
+			}
+		}
+	}
+}
+
 // What lies beside the kustomization but is not named by it would be deployed by nobody.
 func TestEveryManifestIsInTheKustomization(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join(repository(t), "deploy", "kata-device-plugin"))
+	for _, p := range deployed() {
+		want := append([]string{"kustomization.yaml"}, readDeployment(t, p).Kustomization.Resources...)
+		slices.Sort(want)
+		if files := directory(t, "deploy/"+p.name); !slices.Equal(files, want) {
+			t.Errorf("deploy/%s holds %v, the kustomization names %v", p.name, files, want)
+		}
+	}
+}
+
+// TestEveryProgramIsDeployed: a program without manifests is used by nobody, and manifests that
+// no row knows are checked by nobody.
+func TestEveryProgramIsDeployed(t *testing.T) {
+	var rows []string
+	for _, p := range deployed() {
+		rows = append(rows, p.name)
+	}
+	slices.Sort(rows)
+	if programs := commands(t); !slices.Equal(programs, rows) {
+		t.Errorf("there are the programs %v, and rows in deployed() for %v", programs, rows)
+	}
+	const examples = "examples" // overlays, which tools/manifests renders
+	if dirs := slices.DeleteFunc(directory(t, "deploy"), func(dir string) bool { return dir == examples }); !slices.Equal(dirs, rows) {
+		t.Errorf("deploy holds %v, and there are rows in deployed() for %v", dirs, rows)
+	}
+}
+
+// directory lists the names in a directory of the repository.
+func directory(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(repository(t), dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files []string
+	var names []string
 	for _, e := range entries {
-		files = append(files, e.Name())
+		names = append(names, e.Name())
 	}
-	want := append([]string{"kustomization.yaml"}, readDeployment(t).Kustomization.Resources...)
-	slices.Sort(want)
-	if !slices.Equal(files, want) {
-		t.Errorf("the directory holds %v, the kustomization names %v", files, want)
-	}
+	return names
 }
 
-func manifestRules() []manifestRule {
-	return slices.Concat(placeRules(), privilegeRules(), volumeRules(), lifeRules())
+func manifestRules(p plugin) []manifestRule {
+	return slices.Concat(placeRules(p.name), privilegeRules(p), networkRules(p), volumeRules(p), lifeRules(p))
 }
 
 // placeRules are about where the plugin runs.
-func placeRules() []manifestRule {
-	const program = "kata-device-plugin"
+func placeRules(program string) []manifestRule {
 	return []manifestRule{{
 		name: "one DaemonSet",
 		why:  "there is one plugin for each node",
@@ -104,13 +132,12 @@ func placeRules() []manifestRule {
 			return first(
 				same("selector of the DaemonSet", d.DaemonSet.Spec.Selector.MatchLabels, want),
 				same("labels of the pods", d.DaemonSet.Spec.Template.Metadata.Labels, want),
-				same("selector of the NetworkPolicy", d.NetworkPolicy.Spec.PodSelector.MatchLabels, want),
 			)
 		},
 		breaks: []func(*deployment){
 			func(d *deployment) { d.DaemonSet.Spec.Selector.MatchLabels["app.kubernetes.io/version"] = "v1" },
 			func(d *deployment) { d.Kustomization.Labels[0].IncludeSelectors = true },
-			func(d *deployment) { d.NetworkPolicy.Spec.PodSelector.MatchLabels = nil },
+			func(d *deployment) { d.DaemonSet.Spec.Template.Metadata.Labels = nil },
 		},
 	}, {
 		name: "labels",
@@ -182,7 +209,7 @@ func placeRules() []manifestRule {
 			)
 		},
 		breaks: []func(*deployment){
-			func(d *deployment) { d.container().Image = "registry.example/kata-device-plugin:v1" },
+			func(d *deployment) { d.container().Image = "registry.example/" + program + ":v1" },
 			func(d *deployment) { d.Kustomization.Images[0].NewTag = "latest" },
 			func(d *deployment) { d.Kustomization.Images[0].Name = "other" },
 			func(d *deployment) { d.container().ImagePullPolicy = "Always" },

@@ -9,7 +9,7 @@ func (s spec) config(made v1.ConfigFile, arch string) *v1.ConfigFile {
 	made.Created = v1.Time{Time: s.Time}
 	made.Author = ""
 	made.Config = v1.Config{
-		// No Cmd and no Env: the program takes neither arguments nor environment.
+		// No Cmd and no Env: what a program is told, if anything, is in its manifest.
 		Entrypoint: []string{"/" + s.Name},
 		WorkingDir: "/",
 		// uid 0 by design: kubelet's plugin directory and the CDI directory belong to root. The manifest

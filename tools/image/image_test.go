@@ -120,44 +120,45 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 }
 
 func TestEveryPlatformHoldsTwoFilesAndRunsTheProgram(t *testing.T) {
-	_, archive := build(t, 0)
-	files := untar(t, archive)
-	index := decode[v1.IndexManifest](t, blob(t, files, decode[v1.IndexManifest](t, files["index.json"]).Manifests[0].Digest))
-	for _, m := range index.Manifests {
-		t.Run(m.Platform.String(), func(t *testing.T) {
-			manifest := decode[v1.Manifest](t, blob(t, files, m.Digest))
-			config := decode[v1.ConfigFile](t, blob(t, files, manifest.Config.Digest))
-			checkConfig(t, config, m.Platform.Architecture)
-			holds := map[string]string{}
-			for _, layer := range manifest.Layers {
-				for _, f := range unlayer(t, blob(t, files, layer.Digest)) {
-					holds[f.Name] = string(f.content[64:])
-					if f.Mode != 0o555 || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1700000000 {
-						t.Errorf("%s has mode %o, owner %d:%d, time %v", f.Name, f.Mode, f.Uid, f.Gid, f.ModTime)
+	for _, program := range []string{"kata-device-plugin", "nic-device-plugin"} {
+		_, archive := build(t, 0, "-name", program)
+		files := untar(t, archive)
+		index := decode[v1.IndexManifest](t, blob(t, files, decode[v1.IndexManifest](t, files["index.json"]).Manifests[0].Digest))
+		for _, m := range index.Manifests {
+			t.Run(program+"/"+m.Platform.String(), func(t *testing.T) {
+				manifest := decode[v1.Manifest](t, blob(t, files, m.Digest))
+				checkConfig(t, decode[v1.ConfigFile](t, blob(t, files, manifest.Config.Digest)), program, m.Platform.Architecture)
+				holds := map[string]string{}
+				for _, layer := range manifest.Layers {
+					for _, f := range unlayer(t, blob(t, files, layer.Digest)) {
+						holds[f.Name] = string(f.content[64:])
+						if f.Mode != 0o555 || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1700000000 {
+							t.Errorf("%s has mode %o, owner %d:%d, time %v", f.Name, f.Mode, f.Uid, f.Gid, f.ModTime)
+						}
 					}
 				}
-			}
-			arch := m.Platform.Architecture
-			if len(holds) != 2 || holds["kata-device-plugin"] != "program for "+arch || holds["grpc_health_probe"] != "probe for "+arch {
-				t.Errorf("the image holds %q, want the program and the probe", holds)
-			}
-		})
+				arch := m.Platform.Architecture
+				if len(holds) != 2 || holds[program] != "program for "+arch || holds["grpc_health_probe"] != "probe for "+arch {
+					t.Errorf("the image holds %q, want the program and the probe", holds)
+				}
+			})
+		}
 	}
 }
 
-func checkConfig(t *testing.T, c v1.ConfigFile, arch string) {
+func checkConfig(t *testing.T, c v1.ConfigFile, program, arch string) {
 	t.Helper()
 	if c.OS != "linux" || c.Architecture != arch || c.Created.Unix() != 1700000000 {
 		t.Errorf("config is for %s/%s of %v", c.OS, c.Architecture, c.Created)
 	}
-	if want := []string{"/kata-device-plugin"}; !slices.Equal(c.Config.Entrypoint, want) || len(c.Config.Cmd) != 0 {
+	if want := []string{"/" + program}; !slices.Equal(c.Config.Entrypoint, want) || len(c.Config.Cmd) != 0 {
 		t.Errorf("it runs %q %q, want %q", c.Config.Entrypoint, c.Config.Cmd, want)
 	}
 	if c.Config.User != "0:0" || len(c.Config.Env) != 0 || len(c.Config.ExposedPorts) != 0 || len(c.Config.Volumes) != 0 {
 		t.Errorf("user %q, env %q, ports %v, volumes %v", c.Config.User, c.Config.Env, c.Config.ExposedPorts, c.Config.Volumes)
 	}
 	for key, want := range map[string]string{
-		"title": "kata-device-plugin", "description": "announces devices", "version": "v1.2.3", "revision": "abc", "licenses": "Apache-2.0",
+		"title": program, "description": "announces devices", "version": "v1.2.3", "revision": "abc", "licenses": "Apache-2.0",
 	} {
 		if got := c.Config.Labels["org.opencontainers.image."+key]; got != want {
 			t.Errorf("label %s is %q, want %q", key, got, want)

@@ -2,28 +2,87 @@ package main
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
-const plugin = "../../deploy/kata-device-plugin"
-
 // The rules about the manifests' content are tests of the main module, internal/arch. Here
 // is what needs kustomize and Kubernetes' types: that they render, and to what.
-func TestPluginRenders(t *testing.T) {
-	var out bytes.Buffer
-	if err := run([]string{plugin}, &out); err != nil {
-		t.Fatal(err)
+func TestPluginsRender(t *testing.T) {
+	for _, test := range []struct{ dir, namespace, image string }{
+		{"../../deploy/kata-device-plugin", "kube-system", "kata-device-plugin:dev"},
+		{"../../deploy/nic-device-plugin", "kube-system", "nic-device-plugin:dev"},
+		{operator, "sriov-network-operator", "nic-device-plugin:dev"},
+	} {
+		var out bytes.Buffer
+		if err := run([]string{test.dir}, &out); err != nil {
+			t.Fatal(err)
+		}
+		objects, ds := daemonSet(t, test.dir)
+		if got := strings.Count(out.String(), "\n---\n") + 1; got != objects {
+			t.Errorf("%s: the output holds %d documents, want %d", test.dir, got, objects)
+		}
+		if image := ds.Spec.Template.Spec.Containers[0].Image; ds.Namespace != test.namespace || image != test.image {
+			t.Errorf("%s: the DaemonSet is in namespace %q with image %q", test.dir, ds.Namespace, image)
+		}
+		labels := ds.Spec.Template.Labels
+		for key, value := range ds.Spec.Selector.MatchLabels {
+			if labels[key] != value {
+				t.Errorf("%s: the selector wants %s=%s, the pods have %q", test.dir, key, value, labels[key])
+			}
+		}
+		if labels["app.kubernetes.io/part-of"] != "passthrough" {
+			t.Errorf("%s: the pods' labels are %v", test.dir, labels)
+		}
 	}
-	objects, err := render(plugin)
+}
+
+const operator = "../../deploy/examples/nic-sriov-operator"
+
+// TestOperatorExample: the overlay adds what it says, and loses nothing of the base.
+func TestOperatorExample(t *testing.T) {
+	_, base := daemonSet(t, "../../deploy/nic-device-plugin")
+	_, ds := daemonSet(t, operator)
+	c, was := &ds.Spec.Template.Spec.Containers[0], &base.Spec.Template.Spec.Containers[0]
+	if want := append(slices.Clone(was.Args), "--config-file=/etc/pcidp/$(NODE_NAME)", "--resource-prefix=openshift.io"); !slices.Equal(c.Args, want) {
+		t.Errorf("the arguments are %q, want %q", c.Args, want)
+	}
+	if len(c.Env) != 1 || c.Env[0].Name != "NODE_NAME" || c.Env[0].ValueFrom.FieldRef.FieldPath != "spec.nodeName" {
+		t.Errorf("the environment is %v", c.Env)
+	}
+	mounted := ""
+	volumes := ds.Spec.Template.Spec.Volumes
+	for i := range volumes {
+		if m := volumes[i].ConfigMap; m != nil && m.Name == "device-plugin-config" && *m.Optional {
+			mounted = volumes[i].Name
+			m.Name = "sriovdp-config" // all that the overlay changes there
+		}
+	}
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == mounted && m.MountPath == "/etc/pcidp" }) {
+		t.Errorf("the operator's ConfigMap is not at /etc/pcidp: %v", c.VolumeMounts)
+	}
+	c.Args, c.Env = was.Args, nil
+	slices.SortFunc(volumes, byName)
+	slices.SortFunc(base.Spec.Template.Spec.Volumes, byName)
+	if !reflect.DeepEqual(ds.Spec, base.Spec) {
+		t.Errorf("beside that it is not the base's any more:\n%v\n%v", ds.Spec, base.Spec)
+	}
+}
+
+func byName(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) }
+
+// daemonSet renders a directory and returns the number of its objects and its DaemonSet.
+func daemonSet(t *testing.T, dir string) (int, *appsv1.DaemonSet) {
+	t.Helper()
+	objects, err := render(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if got := strings.Count(out.String(), "\n---\n") + 1; got != len(objects) {
-		t.Errorf("the output holds %d documents, want %d", got, len(objects))
 	}
 	var ds appsv1.DaemonSet
 	for _, object := range objects {
@@ -33,18 +92,7 @@ func TestPluginRenders(t *testing.T) {
 			}
 		}
 	}
-	if ds.Namespace != "kube-system" || ds.Spec.Template.Spec.Containers[0].Image != "kata-device-plugin:dev" {
-		t.Errorf("the DaemonSet is in namespace %q with image %q", ds.Namespace, ds.Spec.Template.Spec.Containers[0].Image)
-	}
-	labels := ds.Spec.Template.Labels
-	for key, value := range ds.Spec.Selector.MatchLabels {
-		if labels[key] != value {
-			t.Errorf("the selector wants %s=%s, the pods have %q", key, value, labels[key])
-		}
-	}
-	if labels["app.kubernetes.io/part-of"] != "passthrough" {
-		t.Errorf("the pods' labels are %v", labels)
-	}
+	return len(objects), &ds
 }
 
 func TestMistakesAreRefused(t *testing.T) {
