@@ -29,6 +29,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	found := a.lasting(slices.Concat(a.findings, a.faulty, a.specFindings()), since, now, sooner)
 	a.since = since
 	a.readCheckpoint()
+	a.tellHolders()
 	contested := false
 	for _, o := range a.offers {
 		contested = contested || o.contest.standing

@@ -49,10 +49,12 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 }
 
 // readCheckpoint reads what kubelet believes.
-func (a *Agent) readCheckpoint() {
-	a.report.once("kubelet's checkpoint", a.checkpoint.Read())
-	if held := a.checkpoint.Held(); held != nil && a.prog.Released != nil {
-		a.report.once("what released devices leave", a.prog.Released(a.rules, held))
+func (a *Agent) readCheckpoint() { a.report.once("kubelet's checkpoint", a.checkpoint.Read()) }
+
+// tellHolders tells who has which device, where somebody wants to know.
+func (a *Agent) tellHolders() {
+	if held := a.checkpoint.Held(); held != nil && a.prog.Holders != nil {
+		a.report.once("what is kept for devices that containers have", a.prog.Holders(a.rules, a.ledger(), held))
 	}
 }
 

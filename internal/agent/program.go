@@ -34,10 +34,11 @@ type Program struct {
 	// Signals are other sources of events: each returns a channel with a value for anything
 	// that may have changed the hardware, until ctx ends. One that fails is tried again.
 	Signals []Signal
-	// Granted is called before an answer that grants devices, and Released with what
-	// containers have, whenever that may have changed. nil is for nobody to tell.
-	Granted  func(rules declare.Rules, resource string, devices []*declare.Device) error
-	Released func(rules declare.Rules, held map[string][]string) error
+	// Granted is called before an answer that grants devices, and Holders with what is
+	// announced and what containers have of it, whenever that may have changed. nil is for
+	// nobody to tell.
+	Granted func(rules declare.Rules, resource string, devices []*declare.Device) error
+	Holders func(rules declare.Rules, announced []declare.Resource, held map[string][]string) error
 	// Access is what the process keeps when it confines itself. To Write the directories that
 	// the agent writes to are added.
 	Access confine.Access

@@ -64,6 +64,12 @@ func same(path string, data []byte) bool {
 	return err == nil && bytes.Equal(old, data)
 }
 
+// Has says whether a device has a file.
+func (d Files) Has(resource, id string) bool {
+	_, err := os.Lstat(filepath.Join(d.Dir, FileName(resource, id)))
+	return err == nil
+}
+
 // Sync removes the files of devices that no pod holds. keep has the resources of the
 // configuration, each with the devices whose files stay. Files of other resources and of
 // other owners are left alone, and so are those of running pods, whoever wrote them: the

@@ -1,6 +1,8 @@
 package nicplugin
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,29 +35,54 @@ func newPlumbing(dir string) *plumbing {
 
 // grant writes the files of devices that are about to be granted.
 func (p *plumbing) grant(rules declare.Rules, resource string, devices []*declare.Device) error {
-	r, ok := rules.(*nic.Rules)
-	if !ok {
-		return nil
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range devices {
-		info, has := r.DeviceInfo(resource, d)
-		if !has {
-			continue
-		}
-		if err := p.files.Write(resource, d.ID, info); err != nil {
+		has, err := p.write(rules, resource, d)
+		if err != nil {
 			return err
 		}
-		p.granted[holding{resource, d.ID}] = p.now()
+		if has {
+			p.granted[holding{resource, d.ID}] = p.now()
+		}
 	}
 	return nil
 }
 
-// release removes the files of devices that no container has.
-func (p *plumbing) release(rules declare.Rules, held map[string][]string) error {
+// write writes the file of a device, if it is one that has a file.
+func (p *plumbing) write(rules declare.Rules, resource string, d *declare.Device) (has bool, err error) {
+	r, ok := rules.(*nic.Rules)
+	if !ok {
+		return false, nil
+	}
+	info, has := r.DeviceInfo(resource, d)
+	if !has {
+		return false, nil
+	}
+	return true, p.files.Write(resource, d.ID, info)
+}
+
+// holders removes the files of devices that no container has, and writes those that are
+// missing of devices that one has: the plugin that this one replaces removes its own when it
+// ends, also those of running pods, whose sandbox may be made anew.
+func (p *plumbing) holders(rules declare.Rules, announced []declare.Resource, held map[string][]string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var errs []error
+	for _, r := range announced {
+		for i := range r.Devices {
+			// Of a device that is hidden in a pod less is seen than when it was granted.
+			if d := &r.Devices[i]; d.Present && slices.Contains(held[r.Name], d.ID) && !p.files.Has(r.Name, d.ID) {
+				_, err := p.write(rules, r.Name, d)
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(append(errs, p.files.Sync(p.keep(rules, held)))...)
+}
+
+// keep are the devices of each resource that somebody has.
+func (p *plumbing) keep(rules declare.Rules, held map[string][]string) map[string][]string {
 	keep := make(map[string][]string)
 	for _, n := range rules.Names() {
 		keep[n.Resource] = nil
@@ -73,5 +100,5 @@ func (p *plumbing) release(rules declare.Rules, held map[string][]string) error 
 			delete(p.granted, h)
 		}
 	}
-	return p.files.Sync(keep)
+	return keep
 }

@@ -64,8 +64,8 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 			{Name: "changes of links and routes", Open: hostnet.Events},
 			{Name: "SIGHUP", Open: hangup},
 		},
-		Granted:  files.grant,
-		Released: files.release,
+		Granted: files.grant,
+		Holders: files.holders,
 		Access: confine.Access{
 			Read:  append(directories(o.Config), roots.Sys),
 			List:  []string{roots.Dev},
