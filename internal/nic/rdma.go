@@ -44,7 +44,7 @@ func rdmaNodes(all []host.RDMADevice, p nicconfig.RDMANodes, permissions string)
 			found, fault := false, "no "+k.name+": load "+k.module
 			for _, n := range k.nodes(d) {
 				if n.Fault != "" {
-					fault = n.Path + " " + n.Fault
+					fault = n.Fault
 					continue
 				}
 				found = true

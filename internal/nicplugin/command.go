@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -17,6 +18,12 @@ import (
 // Command runs nic-device-plugin with arguments until ctx ends, and returns its exit code. It
 // logs to stderr, in JSON.
 func Command(ctx context.Context, name, version string, roots host.Roots, args []string, stdout, stderr io.Writer) int {
+	program := func(o Options, log *slog.Logger) agent.Program { return New(name, version, roots, o, log) }
+	return Run(ctx, name, version, program, args, stdout, stderr)
+}
+
+// Run is Command for whoever makes the program of what the arguments say.
+func Run(ctx context.Context, name, version string, program func(Options, *slog.Logger) agent.Program, args []string, stdout, stderr io.Writer) int {
 	o, old, err := parse(name, args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -32,7 +39,7 @@ func Command(ctx context.Context, name, version string, roots host.Roots, args [
 	for _, f := range old {
 		log.Info("a flag of an earlier plugin has no effect", "flag", f)
 	}
-	if err := New(name, version, roots, o, log).Run(ctx, log); err != nil {
+	if err := program(o, log).Run(ctx, log); err != nil {
 		log.Error("stopped", "reason", err.Error())
 		return agent.ExitError
 	}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -18,8 +19,8 @@ import (
 	"kata-device-plugin/test/kubelet"
 )
 
-// binary is the plugin, built once for all tests.
-var binary string
+// binary and nicBinary are the two plugins, built once for all tests.
+var binary, nicBinary string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -34,7 +35,10 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	if binary, err = harness.BuildPlugin(ctx, dir); err != nil {
+	var err2 error
+	binary, err = harness.BuildPlugin(ctx, dir)
+	nicBinary, err2 = harness.BuildNICPlugin(ctx, dir)
+	if err = errors.Join(err, err2); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -56,9 +60,16 @@ func newNode(t *testing.T, platform string) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newNodeWith(t, p, binary)
+}
+
+// newNodeWith has a platform and a plugin of its own.
+func newNodeWith(t *testing.T, p sim.Platform, binary string) *node {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	n := &node{t: t, ctx: ctx, log: &log{}}
+	var err error
 	if n.Node, err = harness.NewNode(p, binary, n.log); err != nil {
 		t.Fatal(err)
 	}

@@ -20,15 +20,24 @@ const product = "kata-device-plugin"
 // module of these tests has kubelet's, and a plugin made of those would not be the
 // one that is shipped.
 func BuildPlugin(ctx context.Context, outDir string) (path string, err error) {
+	return build(ctx, outDir, "rooted")
+}
+
+// BuildNICPlugin is BuildPlugin for nic-device-plugin. Its flags follow behind the directory.
+func BuildNICPlugin(ctx context.Context, outDir string) (path string, err error) {
+	return build(ctx, outDir, "rootednic")
+}
+
+func build(ctx context.Context, outDir, program string) (path string, err error) {
 	root, err := run(ctx, "", "list", "-m", "-f", "{{.Dir}}", product)
 	if err != nil {
 		return "", fmt.Errorf("find the module %s: %w", product, err)
 	}
-	if path, err = filepath.Abs(filepath.Join(outDir, "rooted")); err != nil {
+	if path, err = filepath.Abs(filepath.Join(outDir, program)); err != nil {
 		return "", fmt.Errorf("resolve the plugin's path: %w", err)
 	}
 	// The flags are those of the shipped program, so that the two share a build cache too.
-	if _, err := run(ctx, root, "build", "-trimpath", "-tags=grpcnotrace", "-o", path, "./internal/sim/rooted"); err != nil {
+	if _, err := run(ctx, root, "build", "-trimpath", "-tags=grpcnotrace", "-o", path, "./internal/sim/"+program); err != nil {
 		return "", fmt.Errorf("build the plugin from %s: %w", root, err)
 	}
 	return path, nil

@@ -23,6 +23,7 @@ type Node struct {
 	Dir     string
 	Roots   host.Roots
 	Binary  string
+	Args    []string // of the plugin, behind the directory
 	Options kubelet.Options
 	Log     io.Writer // of the plugin
 
@@ -55,7 +56,7 @@ func (n *Node) StartKubelet(ctx context.Context) (err error) {
 
 // StartPlugin starts the plugin, for the first time or again.
 func (n *Node) StartPlugin(ctx context.Context) (err error) {
-	n.Plugin, err = StartPlugin(ctx, n.Binary, n.Dir, n.Log)
+	n.Plugin, err = StartPlugin(ctx, n.Binary, n.Dir, n.Log, n.Args...)
 	return err
 }
 

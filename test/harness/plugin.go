@@ -24,12 +24,12 @@ type Plugin struct {
 }
 
 // StartPlugin starts a plugin, built by BuildPlugin, on the node whose directories
-// lie below dir. Its log goes to stderr. The plugin is killed when ctx ends.
+// lie below dir, with arguments. Its log goes to stderr. The plugin is killed when ctx ends.
 //
 // It returns when the process runs, which is before the plugin has registered; a
 // kubelet tells when that has happened.
-func StartPlugin(ctx context.Context, binary, dir string, stderr io.Writer) (*Plugin, error) {
-	cmd := exec.CommandContext(ctx, binary, dir)
+func StartPlugin(ctx context.Context, binary, dir string, stderr io.Writer, args ...string) (*Plugin, error) {
+	cmd := exec.CommandContext(ctx, binary, append([]string{dir}, args...)...)
 	cmd.Stderr = stderr
 	// A test binary that dies, of its own time limit for example, takes its plugins along.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -100,6 +100,10 @@ func (p *Plugin) Terminate(ctx context.Context) (code int, took time.Duration, e
 	code, err = p.Wait(ctx)
 	return code, time.Since(start), err
 }
+
+// Hangup sends SIGHUP, which makes a plugin look anew that listens to it. It ends one that
+// does not, or does not yet.
+func (p *Plugin) Hangup() error { return p.signal(syscall.SIGHUP) }
 
 // signal sends a signal to the process, unless it has gone.
 func (p *Plugin) signal(s syscall.Signal) error {

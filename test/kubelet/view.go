@@ -1,14 +1,12 @@
 package kubelet
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 )
 
@@ -64,37 +62,6 @@ func (k *Kubelet) Health(pod *v1.Pod, container, resource string) map[string]v1.
 		}
 	}
 	return health
-}
-
-// RunOptions is what kubelet would hand to the container runtime at a start of the
-// pod's container with that index: the names of CDI devices and the host's paths
-// of device nodes, both sorted. It calls PreStartContainer if the plugin asked for
-// it, and allocates only if the pod was never admitted here.
-func (k *Kubelet) RunOptions(ctx context.Context, pod *v1.Pod, container int) (cdi, nodes []string, err error) {
-	if container < 0 || container >= len(pod.Spec.Containers) {
-		return nil, nil, fmt.Errorf("start container %d of pod %s: it has %d", container, klog.KObj(pod), len(pod.Spec.Containers))
-	}
-	k.admission.Lock()
-	defer k.admission.Unlock()
-	if err := k.alive(); err != nil {
-		return nil, nil, fmt.Errorf("start container %d of pod %s: %w", container, klog.KObj(pod), err)
-	}
-	options, err := k.manager.GetDeviceRunContainerOptions(klog.NewContext(ctx, k.log), pod, &pod.Spec.Containers[container])
-	if err != nil {
-		return nil, nil, fmt.Errorf("start container %d of pod %s: %w", container, klog.KObj(pod), err)
-	}
-	if options == nil { // the container holds no device
-		return nil, nil, nil
-	}
-	for _, d := range options.CDIDevices {
-		cdi = append(cdi, d.Name)
-	}
-	for _, d := range options.Devices {
-		nodes = append(nodes, d.PathOnHost)
-	}
-	slices.Sort(cdi)
-	slices.Sort(nodes)
-	return cdi, nodes, nil
 }
 
 // String is the node's status in a line, for messages.
