@@ -59,6 +59,7 @@ type Agent struct {
 	// Only the loop uses what follows.
 	findings   []finding.Finding    // of the last look, those of devices not included
 	faulty     []finding.Finding    // what is wrong with the rules
+	unread     error                // why kubelet's record could not be read
 	foreign    []cdi.Foreign        // other owners' specs
 	neighbours *cdi.Neighbours      // what reads them
 	checkpoint *kubelet.Checkpoint  // what kubelet believes
@@ -152,6 +153,9 @@ func (a *Agent) loop(ctx context.Context) {
 				close(w)
 			}
 			a.kick()
+		}
+		if how == full || how == glance {
+			events.rest(time.Since(now))
 		}
 		timer.Reset(min(a.assess(now), time.Until(due)))
 	}

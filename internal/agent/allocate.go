@@ -9,6 +9,7 @@ import (
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
+	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/placement"
 )
 
@@ -115,12 +116,41 @@ func (a *Agent) against(o *offer, d *declare.Device) string {
 	case o.named(d) && !o.file.Resolves(resolved(d)):
 		return "the CDI spec " + o.file.Path() + " does not name it"
 	}
+	return a.without(d)
+}
+
+// without says which node that goes with a device is not what it was, "" for none. One that is
+// another device's is looked for there: numbers change hands.
+func (a *Agent) without(d *declare.Device) string {
+	fresh := map[string][]string{}
 	for _, n := range d.With {
-		if !a.source.HasNode(n.OnHost()) {
-			return n.OnHost() + ", which goes with it, is not there"
+		there := a.source.HasNode(n.OnHost())
+		if there && n.Owner != "" {
+			nodes, known := fresh[n.Owner]
+			if !known {
+				nodes = a.nodesAgain(n.Owner)
+				fresh[n.Owner] = nodes
+			}
+			there = slices.Contains(nodes, n.OnHost())
+		}
+		if !there {
+			return n.OnHost() + ", which goes with it, is not there as it was announced"
 		}
 	}
 	return ""
+}
+
+// nodesAgain are the nodes of a function, read anew.
+func (a *Agent) nodesAgain(owner string) []string {
+	address, err := pci.ParseAddress(owner)
+	if err != nil {
+		return nil
+	}
+	f, there := a.source.Again(a.snapshot, address)
+	if !there || f.Err != nil {
+		return nil
+	}
+	return f.NodesOf(owner)
 }
 
 // prefer chooses devices that sit close together. What is not ours is passed over: kubelet

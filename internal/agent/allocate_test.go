@@ -230,7 +230,7 @@ func TestAnswerOvertakesLook(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, adopted := a.adopt(a.rules, seen, now); adopted != c.adopted {
+			if _, adopted := a.adopt(t.Context(), a.rules, seen, now); adopted != c.adopted {
 				t.Errorf("adopted: %v, want %v", adopted, c.adopted)
 			}
 			if o.file.Resolves(device) == c.adopted || !o.file.InStep() {

@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
@@ -17,7 +18,12 @@ import (
 type answers struct {
 	mu    sync.Mutex
 	given map[string][]declare.Node // by resource and ID, the nodes
+	// recent are grants that kubelet's record need not have yet, with their times.
+	recent map[grantee]time.Time
 }
+
+// grantee is a device of a resource that was granted.
+type grantee struct{ resource, device string }
 
 // forget is called when a look begins.
 func (a *answers) forget() {
@@ -34,8 +40,12 @@ func (a *answers) add(resource string, devices []*declare.Device) {
 	if a.given == nil {
 		a.given = map[string][]declare.Node{}
 	}
+	if a.recent == nil {
+		a.recent = map[grantee]time.Time{}
+	}
 	for _, d := range devices {
 		a.given[cdi.QualifiedName(resource, d.ID)] = d.Nodes
+		a.recent[grantee{resource, d.ID}] = time.Now()
 	}
 }
 

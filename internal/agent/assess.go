@@ -29,8 +29,11 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	found := a.lasting(slices.Concat(a.findings, a.faulty, a.specFindings()), since, now, sooner)
 	a.since = since
 	a.readCheckpoint()
-	a.tellHolders()
+	a.tellHolders(now)
 	contested := false
+	if heldElsewhere(a.ledger()) {
+		sooner(askAgain)
+	}
 	for _, o := range a.offers {
 		contested = contested || o.contest.standing
 	}

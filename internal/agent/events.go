@@ -23,6 +23,19 @@ type events struct {
 	hardware, written *watch.Watcher
 	signals           chan struct{} // all of Program.Signals
 	open              []atomic.Bool // which of them are
+	pause             atomic.Int64  // between two signals, in nanoseconds
+}
+
+// A node may have signals without end, of links that come and go. Looks then take a tenth of
+// the time at most, and at least one comes each second.
+const (
+	pausePerLook = 9
+	longestPause = time.Second
+)
+
+// rest says how long a look took.
+func (e *events) rest(took time.Duration) {
+	e.pause.Store(int64(min(pausePerLook*took, longestPause)))
 }
 
 func newEvents(a *Agent) *events {
@@ -76,6 +89,10 @@ func (e *events) listen(ctx context.Context) error {
 				select {
 				case e.signals <- struct{}{}:
 				default: // one is waiting, which says the same
+				}
+				select {
+				case <-time.After(time.Duration(e.pause.Load())):
+				case <-ctx.Done():
 				}
 			}
 		}()

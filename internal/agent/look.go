@@ -24,14 +24,16 @@ const (
 func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 	rules := a.rules
 	if a.prog.Reload != nil {
-		rules, a.faulty = a.prog.Reload()
+		if rules, a.faulty = a.prog.Reload(); rules != a.rules {
+			how = max(how, glance) // they may need to know what nobody asked for before
+		}
 	}
 	a.readSpecs(rules)
 	a.readCheckpoint()
 	var lost []*offer
 	for adopted := false; !adopted; how = max(how, glance) {
 		a.answers.forget()
-		lost, adopted = a.adopt(rules, a.observe(how, now), now)
+		lost, adopted = a.adopt(ctx, rules, a.observe(how, now), now)
 	}
 	// Outside the mutex: stopping waits for calls that may want it.
 	for _, o := range a.offers {
@@ -43,18 +45,8 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 		}
 	}
 	if !a.snapshot.Torn() && !a.snapshot.Partial() {
-		a.sweep() // what could not be read is not gone
-		a.sweepOrphans()
-	}
-}
-
-// readCheckpoint reads what kubelet believes.
-func (a *Agent) readCheckpoint() { a.report.once("kubelet's checkpoint", a.checkpoint.Read()) }
-
-// tellHolders tells who has which device, where somebody wants to know.
-func (a *Agent) tellHolders() {
-	if held := a.checkpoint.Held(); held != nil && a.prog.Holders != nil {
-		a.report.once("what is kept for devices that containers have", a.prog.Holders(a.rules, a.ledger(), held))
+		a.sweep(now) // what could not be read is not gone
+		a.sweepOrphans(now)
 	}
 }
 
@@ -81,9 +73,8 @@ func (a *Agent) observe(how depth, now time.Time) *host.Snapshot {
 // adopt makes a snapshot and rules those that are announced, and returns the offers that
 // another agent has. It reports false when an answer to Allocate has overtaken the snapshot:
 // then nothing was done, and the node has to be looked at again.
-func (a *Agent) adopt(rules declare.Rules, snapshot *host.Snapshot, now time.Time) (lost []*offer, adopted bool) {
-	past := declare.Past{Announced: a.ledger(), Held: a.checkpoint.Held()}
-	declared := rules.Declare(snapshot, past).After(past.Announced)
+func (a *Agent) adopt(ctx context.Context, rules declare.Rules, snapshot *host.Snapshot, now time.Time) (lost []*offer, adopted bool) {
+	declared := a.declare(ctx, rules, snapshot, now)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.answers.deniedBy(declared.Resources) {
@@ -104,6 +95,7 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 			continue // it has no name for its sockets, which no rules should bring about
 		}
 		before := o.byID
+		o.inherited = a.inherited(o.resource, o.inherited, now)
 		if o.apply(r.Devices, a.foreign, now) {
 			a.report.devices(o, before)
 		} else {

@@ -23,9 +23,11 @@ type offer struct {
 	holder   string // how we name ourselves in the lock
 	file     *cdi.File
 	unnamed  bool // the resource's name is none for CDI
-	endpoint *kubelet.Endpoint
-	lock     *nodelock.Lock
-	contest  contest
+	// inherited are devices of an earlier life's spec that containers still have.
+	inherited []cdi.Device
+	endpoint  *kubelet.Endpoint
+	lock      *nodelock.Lock
+	contest   contest
 
 	// base are the devices as declared; devices are those that were announced, with
 	// what else speaks against them.
@@ -46,6 +48,9 @@ func (a *Agent) newOffer(name declare.Name) *offer {
 		resource: name.Resource, socket: name.Socket, roots: a.prog.Roots, holder: a.holder(),
 		file:    cdi.NewFile(a.prog.Roots.CDI, a.prog.Specs, name.Resource),
 		unnamed: cdi.Kind(name.Resource) != nil,
+	}
+	if a.prog.Reload != nil {
+		o.inherited = o.file.Read()
 	}
 	o.endpoint = kubelet.NewEndpoint(kubelet.Config{
 		Resource:     name.Resource,
@@ -192,6 +197,11 @@ func (o *offer) resolvable(devices []declare.Device) []cdi.Device {
 	for i := range devices {
 		if d := &devices[i]; o.named(d) {
 			all = append(all, resolved(d))
+		}
+	}
+	for _, d := range o.inherited {
+		if !slices.ContainsFunc(all, func(own cdi.Device) bool { return own.Name == d.Name }) {
+			all = append(all, d)
 		}
 	}
 	return all

@@ -39,6 +39,9 @@ type Program struct {
 	// nobody to tell.
 	Granted func(rules declare.Rules, resource string, devices []*declare.Device) error
 	Holders func(rules declare.Rules, announced []declare.Resource, held map[string][]string) error
+	// Holding asks kubelet who has which device, where its record on disk may be behind. nil is
+	// for programs whose devices are of one resource for ever.
+	Holding func(context.Context) (map[string][]string, error)
 	// Access is what the process keeps when it confines itself. To Write the directories that
 	// the agent writes to are added.
 	Access confine.Access
@@ -68,6 +71,9 @@ func (p Program) Run(ctx context.Context, log *slog.Logger) error {
 func (p Program) prepare() {
 	_ = os.MkdirAll(p.Roots.DevicePlugins, 0o750)
 	_ = os.MkdirAll(p.Roots.CDI, 0o755)
+	for _, dir := range p.Access.Write {
+		_ = os.MkdirAll(dir, 0o755)
+	}
 }
 
 // confine gives up everything that the loop does not need.

@@ -47,6 +47,7 @@ func rooms() map[string]room {
 		"host":          {floor: facts, what: "one look at the node: the snapshot"},
 		"nicconfig":     {floor: facts, what: "what the NIC plugin's file declares, read and checked"},
 		"devinfo":       {floor: facts, what: "what network plugins are told of a device, in files"},
+		"podresources":  {floor: ground, what: "kubelet's word on which container has which device"},
 		"hostnet":       {floor: faces, what: "netlink: what a snapshot lacks of the host's own network"},
 		"declare":       {floor: faces, what: "which facts become which resource"},
 		"cdi":           {floor: faces, what: "CDI specs on the host"},
@@ -72,8 +73,8 @@ func keepers() map[string][]string {
 		"github.com/vishvananda/netlink":          {"hostnet"},
 		"github.com/fsnotify/fsnotify":            {"watch"},
 		"github.com/landlock-lsm/go-landlock":     {"confine"},
-		"k8s.io/kubelet":                          {"kubelet"},
-		"google.golang.org/grpc":                  {"kubelet", "health", "unixsock"},
+		"k8s.io/kubelet":                          {"kubelet", "podresources"},
+		"google.golang.org/grpc":                  {"kubelet", "health", "unixsock", "podresources"},
 		"go.yaml.in/yaml":                         {"nicconfig"},
 	}
 }

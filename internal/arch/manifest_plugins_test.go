@@ -64,6 +64,8 @@ func deployed() []plugin {
 		args:        []string{"--dev-dir=/host/dev"},
 		hostPaths: append(slices.Clip(common),
 			hostPath{path: devinfo.Directory, kind: "DirectoryOrCreate", at: devinfo.Directory, why: "device-info files, which Multus reads"},
+			hostPath{path: "/var/lib/kubelet/pod-resources", kind: "DirectoryOrCreate", at: "/var/lib/kubelet/pod-resources", readOnly: true,
+				why: "kubelet says which container has which device"},
 			hostPath{path: "/dev", kind: "Directory", at: "/host/dev", readOnly: true, recursive: true,
 				why: "nodes such as /dev/uio0 and /dev/vhost-net have no directory of their own"}),
 		configMaps: []configPlace{
@@ -97,7 +99,7 @@ func TestManifestsFitThePrograms(t *testing.T) {
 		roots := host.System(p.name)
 		want := []string{roots.DevicePlugins, roots.CDI, roots.Run}
 		if p.name == "nic-device-plugin" {
-			want = append(want, devinfo.Directory)
+			want = append(want, devinfo.Directory, roots.PodResources)
 			for _, file := range nicplugin.DefaultConfig() {
 				want = append(want, path.Dir(file))
 			}

@@ -2,6 +2,7 @@ package cdi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,6 +80,39 @@ func (f *File) Sync(devices []Device) (changed bool, err error) {
 	return true, err
 }
 
+// maxOwn bounds what is read of an own spec of an earlier life.
+const maxOwn = 4 << 20
+
+// Read returns the devices of the spec that is on disk, whoever wrote it. There are none where
+// it cannot be read: what it said is not known then.
+func (f *File) Read() []Device {
+	if p, err := printOf(f.Path(), unix.Lstat); err != nil || p.mode&unix.S_IFMT != unix.S_IFREG || p.size > maxOwn {
+		return nil
+	}
+	data, err := os.ReadFile(f.Path())
+	if err != nil {
+		return nil
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(data, &spec); err != nil || spec.Kind != f.kind {
+		return nil
+	}
+	var all []Device
+	for i := range spec.Devices {
+		all = append(all, deviceOf(&spec.Devices[i]))
+	}
+	return all
+}
+
+// deviceOf is a device of a spec.
+func deviceOf(d *specs.Device) Device {
+	on := Device{Name: d.Name}
+	for _, n := range d.ContainerEdits.DeviceNodes {
+		on.Nodes = append(on.Nodes, Node{Path: n.Path, Host: n.HostPath, Permissions: n.Permissions})
+	}
+	return on
+}
+
 // InStep says whether the file on disk is still the one that the last Sync made or
 // found. It costs one system call.
 func (f *File) InStep() bool {
@@ -151,13 +185,7 @@ func (f *File) disown() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	untrue := func(d specs.Device) bool {
-		on := Device{Name: d.Name}
-		for _, n := range d.ContainerEdits.DeviceNodes {
-			on.Nodes = append(on.Nodes, Node{Path: n.Path, Host: n.HostPath, Permissions: n.Permissions})
-		}
-		return !f.Resolves(on)
-	}
+	untrue := func(d specs.Device) bool { return !f.Resolves(deviceOf(&d)) }
 	if err == nil && !slices.ContainsFunc(spec.Devices, untrue) {
 		return nil
 	}

@@ -8,15 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
 // Orphan is the spec of a resource that its owner does not have any more.
 type Orphan struct {
 	Path string
-	// Kind is the resource, "" where the file cannot be read.
-	Kind string
+	// Name is the resource's, as it is in the name of the file: without a slash.
+	Name string
 }
 
 // Orphans finds the spec files of an owner in a directory that are none of its resources':
@@ -36,16 +34,13 @@ func Orphans(dir, owner string, resources []string) ([]Orphan, error) {
 			slices.ContainsFunc(resources, func(r string) bool { return FileName(owner, r) == name }) {
 			continue
 		}
-		o := Orphan{Path: filepath.Join(dir, name)}
-		if spec, err := cdi.ReadSpec(o.Path, 0); err == nil {
-			o.Kind = spec.Kind
-		}
-		all = append(all, o)
+		middle := strings.TrimSuffix(strings.TrimPrefix(name, owner), ext)
+		all = append(all, Orphan{Path: filepath.Join(dir, name), Name: middle})
 	}
 	return all, nil
 }
 
-// Remove removes the file. Only the holder of the kind's lock may call it, where there is one.
+// Remove removes the file. Only the holder of the resource's lock may call it.
 func (o Orphan) Remove() error {
 	if err := os.Remove(o.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove CDI spec: %w", err)

@@ -33,7 +33,7 @@ func TestOrphans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []cdi.Orphan{{Path: filepath.Join(dir, "kata.nic.intel.com-old.json"), Kind: "intel.com/old"}, {Path: torn}}
+	want := []cdi.Orphan{{Path: filepath.Join(dir, "kata.nic.intel.com-old.json"), Name: "intel.com-old"}, {Path: torn, Name: "torn"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}

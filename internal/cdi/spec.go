@@ -34,6 +34,14 @@ type Node struct {
 	Permissions string // of r, w and m
 }
 
+// OnHost is the node's place on the host.
+func (n Node) OnHost() string {
+	if n.Host != "" {
+		return n.Host
+	}
+	return n.Path
+}
+
 func (d Device) equal(e Device) bool { return d.Name == e.Name && slices.Equal(d.Nodes, e.Nodes) }
 
 // Kind says what is wrong with a resource's name as a CDI kind, nil when nothing is. kubelet
@@ -62,6 +70,10 @@ const ext = ".json"
 // QualifiedName is how a container runtime is asked for a device.
 func QualifiedName(kind, name string) string { return kind + "=" + name }
 
+// mostLegible is how many devices a spec has at most that people may want to read. Larger ones
+// are written without white space: every consumer reads them as a whole.
+const mostLegible = 256
+
 // encode renders the spec of a kind, and checks it with the CDI library's own rules.
 //
 // A device has nodes and nothing else. Kata's Rust shim takes every node for a VFIO device
@@ -82,6 +94,9 @@ func encode(kind string, devices []Device) ([]byte, error) {
 		return nil, fmt.Errorf("encode CDI spec of %s: %w", kind, err)
 	}
 	data, err := json.MarshalIndent(spec, "", "  ")
+	if len(devices) > mostLegible {
+		data, err = json.Marshal(spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode CDI spec of %s: %w", kind, err)
 	}

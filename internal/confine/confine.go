@@ -19,6 +19,8 @@ type Access struct {
 	// Write are directories in which files and sockets may be made, replaced
 	// and removed, and whose sockets may be connected to.
 	Write []string
+	// Connect are directories whose sockets may be connected to.
+	Connect []string
 }
 
 // Report says how much of it the kernel enforces.
@@ -58,6 +60,7 @@ func Process(a Access) (Report, error) {
 	add(read, a.Read, false)
 	add(list, a.List, false)
 	add(own, a.Write, true)
+	add(0, a.Connect, true)
 	if err := landlock.V10.BestEffort().Restrict(rules...); err != nil {
 		return Report{ABI: abi}, fmt.Errorf("confine the process with Landlock: %w", err)
 	}

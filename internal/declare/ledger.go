@@ -125,11 +125,31 @@ func (d Declaration) absent(old Device, resource string, why finding.Finding, el
 		why = finding.New(finding.ChangedClass(), old.ID, finding.Evidence{Path: "resource now", Value: elsewhere})
 	case other:
 		why = finding.New(finding.ChangedClass(), old.ID, class)
+	case why.ID == "" && old.Left:
+		why = old.Faults[0]
 	case why.ID == "":
 		why = finding.New(finding.Gone(), old.ID, finding.Evidence{Path: "/sys/bus/pci/devices/" + at, Value: "none"})
 	case why.ID == finding.NoCdev().ID:
 		why = finding.New(finding.Gone(), old.ID, why.Evidence...)
 	}
 	why.Device = old.ID // of a share it is the function's
-	return Device{ID: old.ID, Function: old.Function, Faults: []finding.Finding{why.For(resource)}}
+	dev := Device{
+		ID: old.ID, Function: old.Function, Faults: []finding.Finding{why.For(resource)},
+		Left: why.ID == finding.ChangedClass().ID || why.ID == finding.Deselected().ID,
+	}
+	if d.there(old) {
+		dev.Present, dev.Nodes, dev.With, dev.About, dev.NoTopology = true, old.Nodes, old.With, old.About, old.NoTopology
+	}
+	return dev
+}
+
+// there says whether the hardware and all nodes of a device are what they were, whatever it is
+// of now.
+func (d Declaration) there(old Device) bool {
+	f, ok := d.Snapshot.Function(old.Function.Address)
+	if !ok || !f.Known || f.Vendor != old.Function.Vendor || f.Device != old.Function.Device || len(old.Nodes) == 0 {
+		return false
+	}
+	now := d.Snapshot.NodesOf(old.ID)
+	return !slices.ContainsFunc(old.Nodes, func(n Node) bool { return !slices.Contains(now, n.OnHost()) })
 }

@@ -49,6 +49,9 @@ type Node struct {
 	Host string
 	// Permissions are what the container may do with it: of r, w and m.
 	Permissions string
+	// Owner is the address of the function whose node it is, where it is that of another
+	// device than the one that it comes with.
+	Owner string
 }
 
 // OnHost is the node's place on the host.
@@ -78,6 +81,8 @@ type Device struct {
 	// About is what a container is told of the device beyond its ID: for each source of
 	// facts, names and values. nil is for nothing.
 	About map[string]map[string]string
+	// Left says that the device is of the resource no more. It is announced, since it was.
+	Left bool
 	// NoTopology keeps the NUMA node from kubelet.
 	NoTopology bool
 	// Faults are the reasons why the device must not be handed out. A device without
@@ -115,4 +120,8 @@ type Declaration struct {
 	Findings []finding.Finding
 	// Others are functions that are of no resource, by address, with the fact that says so.
 	Others map[string]finding.Evidence
+	// Snapshot is what tells whether a device that is of a resource no more is there all the
+	// same: containers that have it may be started again, and need its nodes. It is nil where
+	// a device that is not declared is none.
+	Snapshot *host.Snapshot
 }

@@ -30,7 +30,7 @@ type Snapshot struct {
 	prints   map[string]nodePrint   // by cdev name: what a quick look compares
 	groups   map[string]*IOMMUGroup // by number
 	torn     bool                   // a function, or something of it, left while it was read
-	uses     map[pci.Address]Use    // functions in the host's use
+	uses     map[pci.Address][]Use  // functions in the host's use
 }
 
 // Function finds a function by its address.

@@ -18,11 +18,19 @@ type Use struct {
 // switch that does, or what such a link is stacked upon. It reports false for what is not
 // in use, and for an unknown function.
 func (s *Snapshot) InUse(a pci.Address) (Use, bool) {
-	if s == nil {
-		return Use{}, false
+	if all := s.Uses(a); len(all) > 0 {
+		return all[0], true
 	}
-	u, ok := s.uses[a]
-	return u, ok
+	return Use{}, false
+}
+
+// Uses are the reasons why a function is in the host's use: one for each of its interfaces
+// and those of its subfunctions that is.
+func (s *Snapshot) Uses(a pci.Address) []Use {
+	if s == nil {
+		return nil
+	}
+	return s.uses[a]
 }
 
 // owner is whose an interface is.
@@ -31,7 +39,7 @@ type owner struct {
 	name     string
 }
 
-// use finds the functions in use. Of several routes the first counts.
+// use finds the functions in use. Of several routes by one interface the first counts.
 func (l *look) use() {
 	links := l.next.Links
 	if links == nil {
@@ -44,19 +52,21 @@ func (l *look) use() {
 			owners[i.Index] = owner{f.Address, i.Name}
 		}
 	}
-	l.next.uses = map[pci.Address]Use{}
+	l.next.uses = map[pci.Address][]Use{}
+	seen := map[int]bool{}
 	below := links.below()
 	for _, route := range links.Defaults {
 		for _, index := range below.reach(route.Index) {
 			o, ours := owners[index]
-			if _, known := l.next.uses[o.function]; !ours || known {
+			if !ours || seen[index] {
 				continue
 			}
+			seen[index] = true
 			u := Use{Interface: o.name, Via: links.Links[route.Index].Name, Default: route}
 			if index == route.Index {
 				u.Via = o.name
 			}
-			l.next.uses[o.function] = u
+			l.next.uses[o.function] = append(l.next.uses[o.function], u)
 		}
 	}
 }

@@ -40,8 +40,10 @@ func (l *look) relateTo(f *Function, s *Snapshot) {
 	if f.Network == nil {
 		return
 	}
-	l.profile(f)
 	if f.PhysFn == nil {
+		if before, ok := s.Function(f.Address); ok && before.Network != nil {
+			f.Network.Profile = before.Network.Profile // the firmware is not asked for an answer to Allocate
+		}
 		return
 	}
 	if pf, ok := s.Function(*f.PhysFn); ok {

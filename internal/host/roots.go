@@ -12,6 +12,8 @@ type Roots struct {
 	// DevicePlugins is kubelet's device plugin directory. Its place is a constant of
 	// kubelet that does not follow --root-dir.
 	DevicePlugins string
+	// PodResources is the directory of the socket on which kubelet tells who has which device.
+	PodResources string
 	// CDI is the directory of generated CDI specs.
 	CDI string
 	// Run is a program's own in-memory directory. It need not exist.
@@ -27,6 +29,7 @@ func Under(dir, program string) Roots {
 		Sys:           filepath.Join(dir, "sys"),
 		Dev:           filepath.Join(dir, "dev"),
 		DevicePlugins: filepath.Join(dir, "var/lib/kubelet/device-plugins"),
+		PodResources:  filepath.Join(dir, "var/lib/kubelet/pod-resources"),
 		CDI:           filepath.Join(dir, "var/run/cdi"),
 		Run:           filepath.Join(dir, "run", program),
 	}

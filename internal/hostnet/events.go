@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -33,6 +35,15 @@ func Events(ctx context.Context) (<-chan struct{}, error) {
 	return signals(ctx, s), nil
 }
 
+// concerns says whether a message is of something that Links reads. Of routes those are
+// default routes: nodes with a route for each pod would look all the time.
+func concerns(m syscall.NetlinkMessage) bool {
+	if m.Header.Type != unix.RTM_NEWROUTE && m.Header.Type != unix.RTM_DELROUTE || len(m.Data) < unix.SizeofRtMsg {
+		return true
+	}
+	return nl.DeserializeRtMsg(m.Data).Dst_len == 0
+}
+
 // signals reads from a socket until ctx ends, and closes it.
 func signals(ctx context.Context, s *nl.NetlinkSocket) <-chan struct{} {
 	out := make(chan struct{}, 1)
@@ -51,12 +62,12 @@ func signals(ctx context.Context, s *nl.NetlinkSocket) <-chan struct{} {
 			s.Close()
 		}()
 		for {
-			_, from, err := s.Receive()
+			msgs, from, err := s.Receive()
 			// ENOBUFS: events were lost. EINVAL: one could not be read.
 			if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
 				return
 			}
-			if err == nil && from.Pid != nl.PidKernel {
+			if err == nil && (from.Pid != nl.PidKernel || !slices.ContainsFunc(msgs, concerns)) {
 				continue
 			}
 			select {

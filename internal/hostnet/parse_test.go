@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -219,5 +220,31 @@ func TestDevlink(t *testing.T) {
 	}
 	if _, err := d.Profile(pci.Address{}); err == nil {
 		t.Error("an answer after the end")
+	}
+}
+
+// TestConcerns: of routes only default routes are a reason to look. A node has one of its own
+// for each pod.
+func TestConcerns(t *testing.T) {
+	route := func(kind uint16, length uint8) syscall.NetlinkMessage {
+		header := &nl.RtMsg{}
+		header.Dst_len = length
+		return syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: kind}, Data: header.Serialize()}
+	}
+	for _, tt := range []struct {
+		what string
+		msg  syscall.NetlinkMessage
+		want bool
+	}{
+		{"a default route", route(unix.RTM_NEWROUTE, 0), true},
+		{"a default route that goes", route(unix.RTM_DELROUTE, 0), true},
+		{"a route to a pod", route(unix.RTM_NEWROUTE, 32), false},
+		{"a route to a network that goes", route(unix.RTM_DELROUTE, 24), false},
+		{"a link", syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: unix.RTM_NEWLINK}, Data: make([]byte, unix.SizeofIfInfomsg)}, true},
+		{"a torn route", syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: unix.RTM_NEWROUTE}, Data: []byte{2}}, true},
+	} {
+		if got := concerns(tt.msg); got != tt.want {
+			t.Errorf("%s: %v", tt.what, got)
+		}
 	}
 }

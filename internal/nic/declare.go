@@ -15,7 +15,7 @@ import (
 // Declare applies the pools to a snapshot.
 func (r *Rules) Declare(s *host.Snapshot, before declare.Past) declare.Declaration {
 	l := &look{
-		rules: r, s: s, past: newPast(before), d: declare.Declaration{Others: map[string]finding.Evidence{}},
+		rules: r, s: s, past: newPast(before), d: declare.Declaration{Others: map[string]finding.Evidence{}, Snapshot: s},
 		devices: map[string][]declare.Device{}, whole: map[pci.Address]string{}, shared: map[pci.Address][]string{},
 		spare: map[pci.Address]finding.Finding{}, tallies: map[string]*tally{}, rdmaTaken: rdmaNodesOf(s),
 	}
@@ -223,6 +223,10 @@ func (l *look) declare(u *unit, p *pool, s *nicconfig.Selector) {
 		if other != p.name {
 			d.Faults = append(d.Faults, finding.New(finding.HeldAs(), u.id, finding.Evidence{Path: "held as", Value: other}).For(p.name))
 		}
+	}
+	if !l.past.known && u.home != "" && u.home != p.name {
+		d.Faults = append(d.Faults, finding.New(finding.HeldAs(), u.id,
+			finding.Evidence{Path: "announced as", Value: u.home}, finding.Evidence{Path: "kubelet's record", Value: "unreadable"}).For(p.name))
 	}
 	l.devices[p.name] = append(l.devices[p.name], d)
 	if u.sf == "" {

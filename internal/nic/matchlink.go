@@ -139,7 +139,7 @@ func (u *unit) isRDMA() (a, guess answer) {
 func (u *unit) pKeys(want []uint16) (a, guess answer) {
 	all := u.rdma()
 	own, pf := u.links()
-	if types := append(own, pf...); len(types) > 0 && !slices.Contains(types, nicconfig.InfiniBand) {
+	if types := slices.Concat(own, pf); len(types) > 0 && !slices.Contains(types, nicconfig.InfiniBand) {
 		return no, no
 	}
 	if len(all) == 0 {

@@ -19,9 +19,10 @@ type past struct {
 	at map[string][]place
 	// held are the resources that containers have a device as, by ID.
 	held map[string][]string
-	// announced, healthy and holds are shares by resource: all that were announced, those
-	// that were healthy, and those that containers have.
-	announced, healthy, holds map[string]shares
+	// announced, home, healthy and holds are shares by resource: all that were announced,
+	// those of them that have not left, those that were healthy, and those that containers
+	// have.
+	announced, home, healthy, holds map[string]shares
 	// known says whether kubelet's record could be read.
 	known bool
 }
@@ -35,11 +36,11 @@ type place struct {
 func newPast(p declare.Past) *past {
 	all := &past{
 		facts: map[string]*host.Function{}, at: map[string][]place{}, held: map[string][]string{},
-		announced: map[string]shares{}, healthy: map[string]shares{}, holds: map[string]shares{}, known: p.Held != nil,
+		announced: map[string]shares{}, home: map[string]shares{}, healthy: map[string]shares{}, holds: map[string]shares{}, known: p.Held != nil,
 	}
 	for i := range p.Announced {
 		r := &p.Announced[i]
-		announced, healthy := shares{}, shares{}
+		announced, home, healthy := shares{}, shares{}, shares{}
 		for j := range r.Devices {
 			d := &r.Devices[j]
 			key := d.ID
@@ -48,6 +49,9 @@ func newPast(p declare.Past) *past {
 				if d.Healthy() {
 					healthy.add(d.ID)
 				}
+				if !d.Left {
+					home.add(d.ID)
+				}
 			} else {
 				all.at[d.ID] = append(all.at[d.ID], place{r.Name, d})
 			}
@@ -55,7 +59,7 @@ func newPast(p declare.Past) *past {
 				all.facts[key] = &d.Function
 			}
 		}
-		all.announced[r.Name], all.healthy[r.Name] = announced, healthy
+		all.announced[r.Name], all.home[r.Name], all.healthy[r.Name] = announced, home, healthy
 	}
 	for resource, ids := range p.Held {
 		holds := shares{}
@@ -73,7 +77,7 @@ func newPast(p declare.Past) *past {
 }
 
 // recall gives a unit its past. Where a device was announced as several resources, it is at
-// home in the one that it was present in.
+// home in the one that it has not left.
 func (p *past) recall(u *unit) {
 	u.remember(p.facts[u.id])
 	u.held = p.held[u.id]
@@ -81,7 +85,7 @@ func (p *past) recall(u *unit) {
 		if a.device.Function.Vendor != u.f.Vendor || a.device.Function.Device != u.f.Device {
 			continue // another board sits in the slot now
 		}
-		if u.was == nil || a.device.Present && !u.was.Present {
+		if u.was == nil || u.was.Left && !a.device.Left || u.was.Left == a.device.Left && a.device.Present && !u.was.Present {
 			u.was, u.home = a.device, a.resource
 		}
 	}

@@ -2,8 +2,10 @@ package nic
 
 import (
 	"math"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
@@ -87,7 +89,7 @@ func (l *look) hca(p *sharedPool, u *unit) *hca {
 	switch {
 	case a == no:
 		t.refused[v.key]++
-		if known {
+		if len(l.past.announced[p.name].of(u.f.Address)) > 0 {
 			l.find(finding.New(finding.Deselected(), u.id, v.fact).For(p.name))
 		}
 		return nil
@@ -137,7 +139,7 @@ const permissions = "rwm"
 
 // knows says whether a function was announced as a device of the pool, or is held as one.
 func (l *look) knows(p *sharedPool, u *unit) bool {
-	return len(l.past.announced[p.name].of(u.f.Address))+len(l.past.holds[p.name].of(u.f.Address)) > 0
+	return len(l.past.home[p.name].of(u.f.Address))+len(l.past.holds[p.name].of(u.f.Address)) > 0
 }
 
 // holds are the shares that pods hold. Where kubelet's record cannot be read, those that
@@ -152,10 +154,13 @@ func (l *look) holds(p *sharedPool) shares {
 // with are the nodes that come with the shares of a device: rdma_cm, and where shares are
 // of the pool the nodes of its other devices that are whole.
 func (l *look) with(p *sharedPool, of *hca, all []*hca) []declare.Node {
-	var nodes []declare.Node
+	nodes := of.beside()
 	for _, h := range all {
 		if h != of && p.SharesPerDevice == nil && len(h.faults) == 0 {
-			nodes = append(nodes, h.nodes...)
+			for _, n := range h.nodes {
+				n.Owner = h.u.id
+				nodes = append(nodes, n)
+			}
 		}
 	}
 	if p.Nodes.RDMACM != nicconfig.Never && l.node(rdmaCMNode) == "" {
@@ -164,9 +169,22 @@ func (l *look) with(p *sharedPool, of *hca, all []*hca) []declare.Node {
 	return nodes
 }
 
+// verbs are the nodes that a share has under its CDI name, and beside those that come with it.
+// A pool may have a thousand shares, and container runtimes and Kata's shims read the whole
+// spec: with all nodes of a device in each share it would take them a second.
+func (h *hca) verbs() []declare.Node {
+	return slices.DeleteFunc(slices.Clone(h.nodes), func(n declare.Node) bool { return !isVerbs(n) })
+}
+
+func (h *hca) beside() []declare.Node {
+	return slices.DeleteFunc(slices.Clone(h.nodes), isVerbs)
+}
+
+func isVerbs(n declare.Node) bool { return strings.HasPrefix(path.Base(n.Path), "uverbs") }
+
 // share is one share of a device.
 func (h *hca) share(p *sharedPool, id string, with []declare.Node) declare.Device {
-	d := declare.Device{ID: id, Function: *h.u.f, Present: true, Nodes: h.nodes, With: with, NoTopology: p.ExcludeTopology}
+	d := declare.Device{ID: id, Function: *h.u.f, Present: true, Nodes: h.verbs(), With: with, NoTopology: p.ExcludeTopology}
 	for _, f := range h.faults {
 		f.Device = id
 		d.Faults = append(d.Faults, f)

@@ -146,7 +146,10 @@ func TestPFInAPod(t *testing.T) {
 		}
 	}
 	all[0].Network.Interfaces = []host.Interface{{Name: "renamed", Type: host.TypeEther}}
-	l.look(snapshot(all), nil) // which is a fact
+	l.look(snapshot(all), nil) // which is a fact; whether a pod has the device is not known
+	l.expect(`intel.com/a 0000:65:00.2 HST035
+		intel.com/b 0000:65:00.2 HST042`)
+	l.look(snapshot(all), map[string][]string{})
 	l.expect(`intel.com/a 0000:65:00.2 HST035
 		intel.com/b 0000:65:00.2`)
 	l.look(snapshot(lan(ether("v0"))), holding("intel.com/b", "0000:65:00.2"))

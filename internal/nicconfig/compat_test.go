@@ -156,7 +156,7 @@ func TestNames(t *testing.T) {
 		{"limits.foo.com", "x", "PCIDEVICE_LIMITS_FOO_COM_X"},
 		{"example.com", "10G", "PCIDEVICE_EXAMPLE_COM_10G"},
 		{"kubernetes.io.foo.com", "x", "PCIDEVICE_KUBERNETES_IO_FOO_COM_X"},
-		{strings.Repeat("a.", 121) + "bc", "x", "PCIDEVICE_" + strings.Repeat("A_", 121) + "BC_X"}, // 244 characters
+		{strings.Repeat("a.", 98) + "bc", "x", "PCIDEVICE_" + strings.Repeat("A_", 98) + "BC_X"}, // 200 characters
 		{"a", strings.Repeat("x", 63), "PCIDEVICE_A_" + strings.Repeat("X", 63)},
 	} {
 		p := pool(t, fmt.Sprintf(`{"resourcePrefix": %q, "resourceName": %q, "selectors": {"vendors": ["15b3"]}}`, tt.prefix, tt.name))
@@ -166,6 +166,15 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := nicconfig.Parse("c", nil, nicconfig.Options{Prefix: strings.Repeat("a.", 122) + "b"}); err == nil {
 		t.Error("a prefix of 245 characters is accepted")
+	}
+	// Names of files on the node are made of them.
+	for config, want := range map[string]string{
+		`{"resourcePrefix": "` + strings.Repeat("a.", 99) + `b", "resourceName": "x", "selectors": {"vendors": ["15b3"]}}`:                                                       "has 201 characters",
+		`{"resourcePrefix": "a", "resourceName": "b-c", "selectors": {"vendors": ["15b3"]}}, {"resourcePrefix": "a-b", "resourceName": "c", "selectors": {"vendors": ["15b3"]}}`: "a-b/c, whose files on the node have the names of those of a/b-c in line 1",
+	} {
+		if _, err := nicconfig.Parse("c", []byte(`{"resourceList": [`+config+`]}`), nicconfig.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %s", err, want)
+		}
 	}
 	// One name below two prefixes is two resources, whatever the RDMA plugin said.
 	parse(t, `{"configList": [{"resourceName": "a", "rdmaHcaMax": 1, "devices": ["ib0"]},

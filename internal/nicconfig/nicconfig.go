@@ -122,7 +122,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 // ParseFiles reads files as one configuration, the pools of earlier ones first. An error is of
 // type Problems and has all of them. Files without any pool are a Config without pools.
 func ParseFiles(files []File, o Options) (*Config, error) {
-	r := &reader{flag: o.Prefix, flagOK: true, names: map[string]claim{}, variables: map[string]claim{}}
+	r := &reader{flag: o.Prefix, flagOK: true, names: map[string]claim{}, files: map[string]claim{}, variables: map[string]claim{}}
 	if o.Prefix != "" {
 		if what, remedy := prefixFault(o.Prefix); what != "" {
 			r.flagOK = false

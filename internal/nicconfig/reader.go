@@ -17,9 +17,10 @@ type reader struct {
 	values   int
 	ignored  []Ignored
 
-	// names and variables are those of the resources so far. They are looked up, never
+	// names, files and variables are those of the resources so far. They are looked up, never
 	// ranged over.
 	names     map[string]claim
+	files     map[string]claim
 	variables map[string]claim
 }
 

@@ -100,7 +100,18 @@ func (r *reader) claim(res Resource, name value) {
 		r.fault(name, fmt.Sprintf("makes %s, which the pool in %s declares", res, r.where(other)), "rename one of the two, or make them one pool")
 		return
 	}
-	r.names[res.String()] = mine
+	// Files on the node have a hyphen for the slash: CDI specs, locks, device-info.
+	file := strings.ReplaceAll(res.String(), "/", "-")
+	if other, ok := r.files[file]; ok {
+		r.fault(name, fmt.Sprintf("makes %s, whose files on the node have the names of those of %s in %s", res, other.resource, r.where(other)),
+			"rename one of the two: a slash is a hyphen in names of files")
+		return
+	}
+	if len(file) > maxFile {
+		r.fault(name, fmt.Sprintf("makes a resource whose name has %d characters", len(file)), fmt.Sprintf("choose one of %d at most, prefix and slash included: files on the node are named after it", maxFile))
+		return
+	}
+	r.names[res.String()], r.files[file] = mine, mine
 	variables := []string{res.Variable(), res.InfoVariable()}
 	for _, v := range variables {
 		if other, ok := r.variables[v]; ok {
@@ -120,9 +131,12 @@ func (r *reader) claim(res Resource, name value) {
 const (
 	maxPrefix = 253 - len("requests.")
 	maxName   = 63
-	lower     = "abcdefghijklmnopqrstuvwxyz"
-	digits    = "0123456789"
-	alnum     = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
+	// maxFile leaves room for what else is in the names of files, of which the longest are
+	// those of device-info with the ID of a device (255 bytes, NAME_MAX of limits.h).
+	maxFile = 200
+	lower   = "abcdefghijklmnopqrstuvwxyz"
+	digits  = "0123456789"
+	alnum   = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
 )
 
 // prefixFault says what is wrong with a prefix, or nothing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -77,7 +78,16 @@ func parse(name string, args []string, stderr io.Writer) (o Options, old []strin
 	}
 	o.Config = DefaultConfig()
 	if *file != "" {
-		o.Config = []string{*file}
+		path, err := filepath.Abs(*file)
+		if err != nil {
+			return o, nil, fmt.Errorf("--config-file %s: %w", *file, err)
+		}
+		// The directory is watched, and all that the process keeps access to when it confines
+		// itself.
+		if dir := filepath.Dir(path); dir == "/" || dir == "/dev" {
+			return o, nil, fmt.Errorf("--config-file %s: put it into a directory of its own, since all of its directory stays readable", path)
+		}
+		o.Config = []string{path}
 	}
 	flags.Visit(func(f *flag.Flag) {
 		if slices.Contains(ignored, f.Name) {

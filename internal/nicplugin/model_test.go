@@ -53,6 +53,7 @@ func TestRandomNode(t *testing.T) {
 		drivers: map[string]string{first: "mlx5_core", "0000:65:00.3": "vfio-pci", "0000:65:00.4": "vfio-pci", "0000:65:00.5": "", last: "mlx5_core"},
 	}
 	m.write()
+	m.record()
 	m.Start()
 	m.plugin = m.run()
 	m.converge("the start")
@@ -146,6 +147,9 @@ func (m *model) bind(id, driver string) string {
 
 // admit starts a pod with a device that is healthy, if there is one that is free.
 func (m *model) admit() string {
+	if m.bad {
+		return "no pod for now"
+	}
 	m.converge("before a pod")
 	for _, resource := range m.names() {
 		for _, id := range m.want(resource) {
@@ -157,6 +161,8 @@ func (m *model) admit() string {
 			}
 			m.pods[id] = resource
 			m.record()
+			m.write() // with it the plugin reads the record, which a pod outlives
+			m.awaitRead()
 			if m.drivers[id] == "mlx5_core" && m.rand.IntN(3) > 0 {
 				must(m.t, m.MoveToPod(id, m.rand.IntN(2) == 0))
 				m.hidden[id] = true
@@ -167,18 +173,19 @@ func (m *model) admit() string {
 	return "no device for a pod"
 }
 
-// end ends a pod. kubelet forgets it at once here, or with the next one.
+// end ends a pod, which kubelet forgets at once here.
 func (m *model) end() string {
-	for _, id := range slices.Sorted(maps.Keys(m.pods)) {
-		if m.hidden[id] {
-			must(m.t, m.MoveToHost(id))
-			delete(m.hidden, id)
-		}
-		delete(m.pods, id)
-		m.record()
-		return "the end of the pod with " + id
+	if len(m.pods) == 0 {
+		return "no pod to end"
 	}
-	return "no pod to end"
+	id := slices.Sorted(maps.Keys(m.pods))[0]
+	if m.hidden[id] {
+		must(m.t, m.MoveToHost(id))
+		delete(m.hidden, id)
+	}
+	delete(m.pods, id)
+	m.record()
+	return "the end of the pod with " + id
 }
 
 // record writes kubelet's record of what containers have.
@@ -209,7 +216,7 @@ func (m *model) edit() string {
 		m.net = !m.net
 	case 2:
 		if !m.bad { // what stands is what was read
-			m.awaitLog(m.plugin, "msg=configured", fmt.Sprintf("intel.com/v%d]", m.version))
+			m.awaitRead()
 		}
 		m.configure(`{"resourceList": [{"resourceName": "x"`)
 		m.bad = true
@@ -217,6 +224,12 @@ func (m *model) edit() string {
 	}
 	m.write()
 	return fmt.Sprintf("pools %q, net %v", m.vfio, m.net)
+}
+
+// awaitRead waits until the plugin has read the last configuration.
+func (m *model) awaitRead() {
+	m.t.Helper()
+	m.awaitLog(m.plugin, "msg=configured", fmt.Sprintf("intel.com/v%d]", m.version))
 }
 
 func (m *model) deleteSpecs() string {

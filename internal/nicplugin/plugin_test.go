@@ -170,31 +170,6 @@ func TestConfigMap(t *testing.T) {
 	n.awaitHealthy(vfio, "0000:65:00.3", "0000:65:00.4")
 }
 
-// TestRenamed: a pool gets another name while a pod has one of its devices. The device is not
-// handed out a second time under the new name until it is free.
-func TestRenamed(t *testing.T) {
-	n := newNode(t, sim.Adapters())
-	n.configure(all)
-	n.Start()
-	p := n.run()
-	n.awaitHealthy(vfio, "0000:65:00.3", "0000:65:00.4")
-	n.hold(map[string][]string{vfio: {"0000:65:00.4"}})
-	n.configure(strings.Replace(all, `"vfio"`, `"dpdk"`, 1))
-	n.awaitHealthy("intel.com/dpdk", "0000:65:00.3")
-	n.awaitHealthy(vfio)
-	n.awaitLog(p, "msg=unhealthy", "intel.com/dpdk", "0000:65:00.4", "HST042", vfio)
-	if _, err := n.Allocate("intel.com/dpdk", "0000:65:00.4"); err == nil || !strings.Contains(err.Error(), "HST042") {
-		t.Errorf("got %v", err)
-	}
-	// A restart of the plugin does not forget it.
-	must(t, p.stop())
-	n.Forget()
-	p = n.run()
-	n.awaitLog(p, "msg=unhealthy", "intel.com/dpdk", "0000:65:00.4", "HST042")
-	n.hold(nil)
-	n.awaitHealthy("intel.com/dpdk", "0000:65:00.3", "0000:65:00.4")
-}
-
 // TestDeviceInfoLife: the file of a device lives for as long as a pod has the device, also
 // while the plugin is replaced; one that was removed meanwhile is written again.
 func TestDeviceInfoLife(t *testing.T) {
@@ -214,7 +189,7 @@ func TestDeviceInfoLife(t *testing.T) {
 		slices.Sort(want)
 		return func() bool { return slices.Equal(n.files(), want) }
 	}
-	n.hold(map[string][]string{vfio: {"0000:65:00.3", "0000:65:00.4"}})
+	n.hold(map[string][]string{vfio: {"0000:65:00.3", "0000:65:00.4"}, "other.com/x": {"0000:65:00.4"}})
 	n.Await("both files", is(foreign, file("0000:65:00.3"), file("0000:65:00.4")))
 	must(t, p.stop(), os.Remove(filepath.Join(n.info, file("0000:65:00.3"))))
 	n.Forget()
@@ -241,8 +216,8 @@ func TestOrphans(t *testing.T) {
 	must(t, os.WriteFile(foreign, []byte(`{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}`), 0o644))
 	n.configure(`{"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["ens1f0np0#0"]}}]}`)
 	p = n.run()
-	n.awaitLog(p, "removed the CDI spec", vfio)
-	n.awaitLog(p, "removed the CDI spec", rdma)
+	n.awaitLog(p, "removed the CDI spec", "kata.nic.intel.com-vfio.json")
+	n.awaitLog(p, "removed the CDI spec", "kata.nic.nvidia.com-rdma.json")
 	n.awaitHealthy(net, "0000:65:00.2")
 	specs, err := filepath.Glob(filepath.Join(n.roots.CDI, "*.json"))
 	must(t, err)

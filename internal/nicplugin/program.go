@@ -12,9 +12,11 @@ import (
 
 	"kata-device-plugin/internal/agent"
 	"kata-device-plugin/internal/confine"
+	"kata-device-plugin/internal/devinfo"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/hostnet"
 	"kata-device-plugin/internal/nic"
+	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/uevent"
 )
 
@@ -47,7 +49,8 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 	}
 	config := newLoader(o.Config, o.Prefix, log)
 	rules, _ := config.load() // what is wrong is told when the agent asks
-	files := newPlumbing(o.DeviceInfo)
+	files := &plumbing{files: devinfo.Files{Dir: o.DeviceInfo}}
+	socket := filepath.Join(roots.PodResources, podresources.SocketName)
 	return agent.Program{
 		Name: name, Version: version, Roots: roots,
 		Source: host.Source{
@@ -66,10 +69,13 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 		},
 		Granted: files.grant,
 		Holders: files.holders,
+		Holding: func(ctx context.Context) (map[string][]string, error) { return podresources.Holders(ctx, socket) },
 		Access: confine.Access{
 			Read:  append(directories(o.Config), roots.Sys),
 			List:  []string{roots.Dev},
 			Write: []string{o.DeviceInfo},
+			// Whose socket kubelet makes anew each time it starts.
+			Connect: []string{roots.PodResources},
 		},
 		Memory: 64 << 20,
 	}
