@@ -182,7 +182,7 @@ func Deselected() Kind {
 // HeldAs: one device must not have two owners.
 func HeldAs() Kind {
 	return kind("HST042", Warning, "a pod still holds the device as another resource",
-		"wait until the pod has ended; kubelet's record is up to date when it allocates the next device")
+		"wait until the pod has ended, which is noticed within ten seconds; without kubelet's PodResources service it takes until kubelet allocates the next device")
 }
 
 // NotSelected: as the configuration wants it.
