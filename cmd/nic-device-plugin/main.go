@@ -19,6 +19,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	const name = "nic-device-plugin"
+	signal.Ignore(syscall.SIGHUP) // until it is listened to, so that it never ends the program
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return nicplugin.Command(ctx, name, version, host.System(name), os.Args[1:], os.Stdout, os.Stderr)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
@@ -169,7 +170,15 @@ func (a *Agent) prefer(o *offer, available, must []string, size int) []string {
 			units = append(units, placement.Unit{ID: d.ID, Path: place(d)})
 		}
 	}
+	if shares(devices) {
+		return placement.Spread(units, must, size)
+	}
 	return placement.Choose(units, must, size)
+}
+
+// shares says whether devices are shares of others: one function has several of them.
+func shares(devices []declare.Device) bool {
+	return len(devices) > 0 && strings.Contains(devices[0].ID, "::")
 }
 
 // place is where a device sits: NUMA node, PCIe root, then bridge by bridge, the PF of a VF,

@@ -29,7 +29,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	found := a.lasting(slices.Concat(a.findings, a.faulty, a.specFindings()), since, now, sooner)
 	a.since = since
 	a.readCheckpoint()
-	a.tellHolders(now)
+	found = append(found, a.tellHolders(now)...)
 	contested := false
 	if heldElsewhere(a.ledger()) {
 		sooner(askAgain)

@@ -37,10 +37,15 @@ func (a *Agent) holders(now time.Time) map[string][]string {
 }
 
 // tellHolders tells who has which device, where somebody wants to know.
-func (a *Agent) tellHolders(now time.Time) {
-	if held := a.holders(now); held != nil && a.prog.Holders != nil {
-		a.report.once("what is kept for devices that containers have", a.prog.Holders(a.rules, a.ledger(), held))
+func (a *Agent) tellHolders(now time.Time) []finding.Finding {
+	held := a.holders(now)
+	if held == nil || a.prog.Holders == nil {
+		return nil
 	}
+	if err := a.prog.Holders(a.rules, a.ledger(), held); err != nil {
+		return []finding.Finding{finding.New(finding.InfoUnwritten(), "", finding.Evidence{Path: err.Error()})}
+	}
+	return nil
 }
 
 // declare applies rules to a snapshot. A device that seems to be another resource's in a

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // mode is that of the old plugin's files: nobody has a reason to edit one.
@@ -62,6 +63,19 @@ func same(path string, data []byte) bool {
 	}
 	old, err := os.ReadFile(path)
 	return err == nil && bytes.Equal(old, data)
+}
+
+// Writable says what keeps files from being made, nil where nothing does as far as that can be
+// seen without making one.
+func (d Files) Writable() error {
+	err := os.MkdirAll(d.Dir, 0o755)
+	if err == nil {
+		err = unix.Access(d.Dir, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("write device-info to %s: %w", d.Dir, err)
+	}
+	return nil
 }
 
 // Has says whether a device has a file.

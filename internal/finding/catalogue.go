@@ -273,6 +273,12 @@ func HeldElsewhere() Kind {
 		"remove one of the two from this node; this one takes over as soon as the other has gone"))
 }
 
+// InfoUnwritten: a CNI plugin would not know the device.
+func InfoUnwritten() Kind {
+	return blocking(kind("PLG019", Error, "what network plugins are told of devices cannot be written",
+		"make the directory of device-info files writable for the plugin, with room on its file system; until then every allocation of such a device is refused"))
+}
+
 // NotRegistered: kubelet does not know the resource (yet).
 func NotRegistered() Kind {
 	return blocking(kind("PLG003", Warning, "the resource is not registered with kubelet",
@@ -301,6 +307,6 @@ func Catalogue() []Kind {
 		NoIOMMUGroup(), NotViable(), HostInUse(), RDMAIncomplete(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
 		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(),
-		NotRegistered(), Contested(), HeldElsewhere(),
+		NotRegistered(), Contested(), HeldElsewhere(), InfoUnwritten(),
 	}
 }

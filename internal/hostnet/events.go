@@ -35,13 +35,18 @@ func Events(ctx context.Context) (<-chan struct{}, error) {
 	return signals(ctx, s), nil
 }
 
-// concerns says whether a message is of something that Links reads. Of routes those are
-// default routes: nodes with a route for each pod would look all the time.
+// concerns says whether a message is of something that Links reads and that may matter. Of
+// routes those are default routes, and of links all that may lead to a device: nodes have a
+// route and a veth for each pod, and would look all the time.
 func concerns(m syscall.NetlinkMessage) bool {
-	if m.Header.Type != unix.RTM_NEWROUTE && m.Header.Type != unix.RTM_DELROUTE || len(m.Data) < unix.SizeofRtMsg {
-		return true
+	switch m.Header.Type {
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return len(m.Data) < unix.SizeofRtMsg || nl.DeserializeRtMsg(m.Data).Dst_len == 0
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		l, err := parseLink(m.Data)
+		return err != nil || l.Kind != "veth" && l.Kind != "tun"
 	}
-	return nl.DeserializeRtMsg(m.Data).Dst_len == 0
+	return true
 }
 
 // signals reads from a socket until ctx ends, and closes it.

@@ -1,7 +1,6 @@
 package nic
 
 import (
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -65,7 +64,7 @@ func (l *look) share(p *sharedPool) {
 
 // terms are those of the configuration. One of the two is always given.
 func (p *sharedPool) terms() terms {
-	t := terms{budget: math.MaxInt, limit: math.MaxInt}
+	t := terms{budget: nicconfig.MaxShares, limit: nicconfig.MaxShares}
 	if p.RDMAHCAMax != nil {
 		t.budget = *p.RDMAHCAMax
 	}

@@ -2,9 +2,10 @@ package nicconfig
 
 import "math"
 
-// maxShares is how many shares of a pool fit into a message that kubelet accepts: its
-// gRPC limit is 4 MiB, and a share with its NUMA node takes less than 60 bytes.
-const maxShares = 1 << 16
+// MaxShares is how many shares a pool may have. A message that kubelet accepts (4 MiB) has
+// room for twice as many: those that were announced stay in the list when a device fails and
+// others take its shares over.
+const MaxShares = 1 << 15
 
 // root reads the whole file.
 func (r *reader) root(v value, c *Config) {
@@ -135,7 +136,7 @@ func (r *reader) sharedPool(v value, c *Config) {
 
 // count reads a number of shares, nil when it is wrong.
 func (r *reader) count(v value, least int) *int {
-	n, ok := r.whole(v, least, maxShares)
+	n, ok := r.whole(v, least, MaxShares)
 	if !ok {
 		return nil
 	}

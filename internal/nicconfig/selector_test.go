@@ -50,14 +50,14 @@ func TestShared(t *testing.T) {
 		 "rdmaNodes": {"umad": "optional", "issm": "required", "UCM": "never", "rdmaCM": "never"},
 		 "selectors": {"Vendors": ["15B3"], "deviceIds": ["1017"], "drivers": ["mlx5_core"], "ifnames": ["ib0", "a.8001"], "linkTypes": ["infiniband"]}},
 		{"resourceName": "b", "sharesPerDevice": 1, "selectors": {"matchAll": true}},
-		{"resourceName": "c", "rdmaHcaMax": 65536, "selectors": {}, "devices": ["ib0", "ib0"]}]}`, nicconfig.Options{})
+		{"resourceName": "c", "rdmaHcaMax": 32768, "selectors": {}, "devices": ["ib0", "ib0"]}]}`, nicconfig.Options{})
 	want := []nicconfig.SharedPool{
 		{Resource: rdma("a-b"), RDMAHCAMax: new(0), SharesPerDevice: new(63), ExcludeTopology: true,
 			Nodes: nicconfig.RDMANodes{UMAD: nicconfig.Optional, ISSM: nicconfig.Required, UCM: nicconfig.Never, RDMACM: nicconfig.Never},
 			Selector: nicconfig.SharedSelector{Vendors: []pci.ID{0x15b3}, DeviceIDs: []pci.ID{0x1017}, Drivers: []string{"mlx5_core"},
 				IfNames: []string{"ib0", "a.8001"}, LinkTypes: []nicconfig.LinkType{nicconfig.InfiniBand}}},
 		{Resource: rdma("b"), SharesPerDevice: new(1), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{MatchAll: true}},
-		{Resource: rdma("c"), RDMAHCAMax: new(65536), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{IfNames: []string{"ib0"}}},
+		{Resource: rdma("c"), RDMAHCAMax: new(32768), Nodes: rdmaDefaults(), AllowHostInUse: true, Selector: nicconfig.SharedSelector{IfNames: []string{"ib0"}}},
 	}
 	if diff := cmp.Diff(want, c.Shared); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -101,7 +101,7 @@ func parse(name string, args []string, stderr io.Writer) (o Options, old []strin
 // that their DaemonSets' arguments can stay.
 func ignoredFlags() []string {
 	return []string{
-		"use-cdi", "log-dir", "log-level",
+		"use-cdi", "log-dir", "log-level", "kubelet-root-dir",
 		"alsologtostderr", "log_backtrace_at", "log_dir", "log_link", "logbuflevel", "logtostderr", "stderrthreshold", "v", "vmodule",
 	}
 }

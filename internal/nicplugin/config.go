@@ -2,6 +2,7 @@ package nicplugin
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +66,9 @@ func (l *loader) read() (map[string][]byte, error) {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			errs = append(errs, err)
+		case len(bytes.TrimSpace(data)) == 0:
+			// What an editor or a full disk leaves. To declare nothing takes a word.
+			errs = append(errs, fmt.Errorf("read the configuration: %s is empty; to declare nothing, let it have an empty resourceList", path))
 		default:
 			all[path] = data
 		}
@@ -126,7 +130,11 @@ func (l *loader) tell(config *nicconfig.Config, names []string) {
 		resources = append(resources, n.Resource)
 	}
 	if len(names) == 0 {
-		l.log.Info("no configuration, so nothing is declared", "file", l.paths)
+		level := slog.LevelInfo
+		if !slices.Equal(l.paths, DefaultConfig()) {
+			level = slog.LevelWarn // somebody meant that one
+		}
+		l.log.Log(context.Background(), level, "no configuration, so nothing is declared", "file", l.paths)
 		return
 	}
 	l.log.Info("configured", "file", names, "resource", resources)

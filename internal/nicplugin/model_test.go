@@ -112,6 +112,14 @@ func (m *model) step() string {
 		return "restart kubelet"
 	case r < 90:
 		must(m.t, m.plugin.stop())
+		m.Await("its last list", func() bool {
+			for _, p := range m.Plugins {
+				if p.Streams > 0 {
+					return false
+				}
+			}
+			return true
+		})
 		m.Forget()
 		m.plugin = m.run()
 		if m.bad { // what the file said before is not known to the next process
@@ -226,10 +234,11 @@ func (m *model) edit() string {
 	return fmt.Sprintf("pools %q, net %v", m.vfio, m.net)
 }
 
-// awaitRead waits until the plugin has read the last configuration.
+// awaitRead waits until the plugin has acted on the last configuration: that its pool of
+// nothing is one is told at the end of a look.
 func (m *model) awaitRead() {
 	m.t.Helper()
-	m.awaitLog(m.plugin, "msg=configured", fmt.Sprintf("intel.com/v%d]", m.version))
+	m.awaitLog(m.plugin, "CFG016", fmt.Sprintf("resource=intel.com/v%d ", m.version))
 }
 
 func (m *model) deleteSpecs() string {

@@ -111,7 +111,7 @@ func TestNoConfig(t *testing.T) {
 	n.Start()
 	p := n.run()
 	n.awaitLog(p, "msg=ready", "resource=[]")
-	if len(p.log.lines("level=INFO", "no configuration", n.config)) != 1 || len(p.log.lines("level=ERROR")) > 0 {
+	if len(p.log.lines("level=WARN", "no configuration", n.config)) != 1 || len(p.log.lines("level=ERROR")) > 0 {
 		t.Error(p.log)
 	}
 	n.configure(`{"resourceList": []}`)
@@ -279,8 +279,34 @@ func TestUnusableFile(t *testing.T) {
 	}
 	must(t, os.Remove(n.config))
 	n.awaitLog(p, "msg=ready")
+	must(t, os.WriteFile(n.config, []byte(" \n"), 0o644)) // what an editor leaves on a full disk
+	n.awaitLog(p, "level=ERROR", "CFG001", "is empty", "resourceList")
 	must(t, os.WriteFile(n.config, make([]byte, maxConfig+1), 0o644))
 	n.awaitLog(p, "level=ERROR", "CFG001", "has more than")
 	must(t, os.Remove(n.config))
 	n.Await("ready again", func() bool { return len(p.log.lines("msg=ready")) == 2 })
+}
+
+// TestDeviceInfoUnwritable: where the files of devices cannot be written, no such device is
+// handed out, and the plugin is not ready, so that nobody has to find out by failing pods.
+func TestDeviceInfoUnwritable(t *testing.T) {
+	n := newNode(t, sim.Adapters())
+	n.configure(all)
+	n.hold(nil)
+	must(t, os.Remove(n.info), os.WriteFile(n.info, nil, 0o644)) // no directory: fails for root too
+	n.Start()
+	p := n.run()
+	n.awaitLog(p, "level=ERROR", "PLG019", n.info)
+	n.awaitHealthy(vfio, "0000:65:00.3", "0000:65:00.4")
+	if _, err := n.Allocate(vfio, "0000:65:00.3"); err == nil || !strings.Contains(err.Error(), "device-info") {
+		t.Errorf("got %v", err)
+	}
+	if len(p.log.lines("msg=ready")) > 0 {
+		t.Error("it said that it was ready")
+	}
+	must(t, os.Remove(n.info))
+	n.happened()
+	n.awaitLog(p, "msg=ready")
+	_, err := n.Allocate(vfio, "0000:65:00.3")
+	must(t, err)
 }

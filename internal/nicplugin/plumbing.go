@@ -54,6 +54,9 @@ func (p *plumbing) holders(rules declare.Rules, announced []declare.Resource, he
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	errs := []error{p.failed}
+	if len(announced) > 0 {
+		errs = append(errs, p.files.Writable())
+	}
 	keep := make(map[string][]string)
 	for _, n := range rules.Names() {
 		keep[n.Resource] = held[n.Resource]

@@ -71,7 +71,7 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 		Holders: files.holders,
 		Holding: func(ctx context.Context) (map[string][]string, error) { return podresources.Holders(ctx, socket) },
 		Access: confine.Access{
-			Read:  append(directories(o.Config), roots.Sys),
+			Read:  append(append(directories(o.Config), targets(o.Config)...), roots.Sys),
 			List:  []string{roots.Dev},
 			Write: []string{o.DeviceInfo},
 			// Whose socket kubelet makes anew each time it starts.
@@ -103,6 +103,18 @@ func hangup(ctx context.Context) (<-chan struct{}, error) {
 		}
 	}()
 	return out, nil
+}
+
+// targets are the directories that files are in which links lead to now: Landlock goes by what
+// is there, and not by names.
+func targets(files []string) []string {
+	var all []string
+	for _, f := range files {
+		if target, err := filepath.EvalSymlinks(f); err == nil && filepath.Dir(target) != filepath.Dir(f) {
+			all = append(all, filepath.Dir(target))
+		}
+	}
+	return all
 }
 
 // directories are those that files are in, each once.

@@ -13,6 +13,10 @@ func concerns(msg []byte) bool {
 	if action, path, ok := bytes.Cut(header, []byte("@")); !ok || len(action) == 0 || !bytes.HasPrefix(path, []byte("/")) {
 		return false
 	}
+	// Interfaces that are no device's, such as those of pods, come and go all the time.
+	if bytes.Contains(header, []byte("@/devices/virtual/net/")) {
+		return false
+	}
 	for len(rest) > 0 {
 		var field []byte
 		field, rest, _ = bytes.Cut(rest, []byte{0})

@@ -24,6 +24,7 @@ func TestConcerns(t *testing.T) {
 		{"it is cut off at the end", message(bind[:5]...)[:70], false},
 		{"it is cut off after the subsystem", message(bind[:4]...), true},
 		{"an interface comes", message("add@"+pciPath+"/net/eth0", "ACTION=add", "SUBSYSTEM=net", "INTERFACE=eth0", "IFINDEX=3"), true},
+		{"a pod's interface comes", message("add@/devices/virtual/net/veth0", "ACTION=add", "SUBSYSTEM=net", "INTERFACE=veth0", "IFINDEX=4"), false},
 		{"a queue of it", message("add@"+pciPath+"/net/eth0/queues/rx-0", "ACTION=add", "SUBSYSTEM=queues"), false},
 		{"a verbs node", message("add@"+pciPath+"/infiniband_verbs/uverbs0", "SUBSYSTEM=infiniband_verbs", "DEVNAME=infiniband/uverbs0"), true},
 		{"a disk", message("change@/devices/virtual/block/loop0", "ACTION=change", "SUBSYSTEM=block"), false},

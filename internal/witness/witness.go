@@ -97,7 +97,7 @@ func (w *Witness) Start() {
 		w.t.Fatal(err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false) // kubelet leaves it behind
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.WaitForHandlers(true))
 	pluginapi.RegisterRegistrationServer(server, registry{w: w})
 	w.Mu.Lock()
 	w.server = server
@@ -114,6 +114,11 @@ func (w *Witness) Stop() {
 	w.Mu.Lock()
 	server := w.server
 	w.server = nil
+	w.Mu.Unlock()
+	if server != nil {
+		server.Stop() // when no registration is under way any more
+	}
+	w.Mu.Lock()
 	var conns []*grpc.ClientConn
 	for _, p := range w.Plugins {
 		if p.conn != nil {
@@ -121,9 +126,6 @@ func (w *Witness) Stop() {
 		}
 	}
 	w.Mu.Unlock()
-	if server != nil {
-		server.Stop()
-	}
 	for _, c := range conns {
 		c.Close()
 	}
