@@ -122,7 +122,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 
 .PHONY: bench
 bench: ## Measure what docs/performance.md reports
-	go test -run='^$$' -bench='$(BENCH)' -benchtime=2s ./internal/host
+	go test -run='^$$' -bench='$(BENCH)' -benchtime=2s ./internal/host ./internal/nic
 	go test -run='^$$' -bench='$(BENCH)' -benchtime=1000x ./internal/agent | grep -v level=
 	go -C test test -run='^$$' -bench='$(BENCH)' -benchtime=1x -timeout=20m ./e2e
 	@$(MAKE) --no-print-directory build && ls -l $(PROGRAMS:%=bin/%)

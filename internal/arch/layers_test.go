@@ -42,7 +42,7 @@ func rooms() map[string]room {
 		"placement":     {floor: ground, what: "which devices are closest together"},
 		"nodelock":      {floor: ground, what: "one owner of a resource on a node"},
 		"watch":         {floor: ground, what: "look again: inotify, debounced"},
-		"uevent":        {floor: ground, what: "look again: what the kernel announces of devices"},
+		"uevent":        {floor: facts, what: "look again: what the kernel announces of devices"},
 		"confine":       {floor: ground, what: "Landlock"},
 		"host":          {floor: facts, what: "one look at the node: the snapshot"},
 		"nicconfig":     {floor: facts, what: "what the NIC plugin's file declares, read and checked"},

@@ -19,12 +19,12 @@ func (t Table) Declare(s *host.Snapshot, _ Past) Declaration {
 			if f.Known {
 				d.Others[f.Address.String()] = class(f)
 			} else {
-				d.Findings = append(d.Findings, unreadable(f))
+				d.Findings = append(d.Findings, Unreadable(f))
 			}
 			continue
 		}
 		if f.Err != nil {
-			d.Findings = append(d.Findings, unreadable(f).For(name))
+			d.Findings = append(d.Findings, Unreadable(f).For(name))
 		}
 		if why, refused := Refusal(f); refused {
 			if f.Known {

@@ -103,12 +103,12 @@ func (d *Declaration) join(resources []Resource) {
 				into.Devices = append(into.Devices, dev)
 			}
 		}
-		slices.SortFunc(into.Devices, order)
+		slices.SortFunc(into.Devices, Order)
 	}
 }
 
-// order is by function, and then by ID, of which a longer one has the larger number.
-func order(a, b Device) int {
+// Order is by function, and then by ID, of which a longer one has the larger number.
+func Order(a, b Device) int {
 	return cmp.Or(a.Function.Address.Compare(b.Function.Address), cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
 }
 

@@ -8,11 +8,6 @@ import (
 	"kata-device-plugin/internal/host"
 )
 
-// sysPath is where a person finds a function's attribute.
-func sysPath(f *host.Function, name string) string {
-	return "/sys/bus/pci/devices/" + f.Address.String() + "/" + name
-}
-
 func orNone(s string) string {
 	if s == "" {
 		return "none"
@@ -23,17 +18,17 @@ func orNone(s string) string {
 // Refusal is the reason why a candidate is no device at all.
 func Refusal(f *host.Function) (finding.Finding, bool) {
 	id := f.Address.String()
-	driver := finding.Evidence{Path: sysPath(f, "driver"), Value: orNone(f.Driver)}
+	driver := finding.Evidence{Path: host.SysPath(f.Address, "driver"), Value: orNone(f.Driver)}
 	refuse := func(k finding.Kind, e ...finding.Evidence) (finding.Finding, bool) {
 		return finding.New(k, id, e...), true
 	}
 	switch {
 	case !f.Known:
-		return unreadable(f), true
+		return Unreadable(f), true
 	case f.PhysFn != nil:
-		return refuse(finding.VirtualFunction(), finding.Evidence{Path: sysPath(f, "physfn"), Value: f.PhysFn.String()})
+		return refuse(finding.VirtualFunction(), finding.Evidence{Path: host.SysPath(f.Address, "physfn"), Value: f.PhysFn.String()})
 	case f.Group == nil && (f.Cdev != nil || f.Driver == ""):
-		return refuse(finding.NoIOMMUGroup(), finding.Evidence{Path: sysPath(f, "iommu_group"), Value: "none"})
+		return refuse(finding.NoIOMMUGroup(), finding.Evidence{Path: host.SysPath(f.Address, "iommu_group"), Value: "none"})
 	case f.Cdev == nil:
 		return refuse(finding.NoCdev(), driver)
 	}
@@ -54,8 +49,8 @@ func Refusal(f *host.Function) (finding.Finding, bool) {
 	return refuse(finding.NotYet(), detail)
 }
 
-// unreadable has a piece of evidence for each thing that could not be read.
-func unreadable(f *host.Function) finding.Finding {
+// Unreadable has a piece of evidence for each thing that could not be read.
+func Unreadable(f *host.Function) finding.Finding {
 	errs := []error{f.Err}
 	var joined interface{ Unwrap() []error }
 	if errors.As(f.Err, &joined) {
@@ -69,7 +64,7 @@ func unreadable(f *host.Function) finding.Finding {
 }
 
 func class(f *host.Function) finding.Evidence {
-	return finding.Evidence{Path: sysPath(f, "class"), Value: f.Class.String()}
+	return finding.Evidence{Path: host.SysPath(f.Address, "class"), Value: f.Class.String()}
 }
 
 // faults are the reasons why a device, though there, would not start in a VM.
@@ -79,7 +74,7 @@ func faults(f *host.Function, resource string) []finding.Finding {
 		all = append(all, finding.New(k, f.Address.String(), e...).For(resource))
 	}
 	if len(f.VFs) > 0 {
-		fault(finding.HasVFs(), finding.Evidence{Path: sysPath(f, "sriov_numvfs"), Value: strconv.Itoa(len(f.VFs))})
+		fault(finding.HasVFs(), finding.Evidence{Path: host.SysPath(f.Address, "sriov_numvfs"), Value: strconv.Itoa(len(f.VFs))})
 	}
 	// Kata's Go shim finds the address with an unanchored pattern of four domain
 	// digits: 10000:01:00.0 silently becomes 0000:01:00.0, which is another device.
@@ -89,7 +84,7 @@ func faults(f *host.Function, resource string) []finding.Finding {
 	for _, m := range f.Companions() {
 		if !YieldsDMA(m) {
 			fault(finding.NotViable(), finding.Evidence{
-				Path: "/sys/bus/pci/devices/" + m.Address.String() + "/driver", Value: m.Driver,
+				Path: host.SysPath(m.Address, "driver"), Value: m.Driver,
 			})
 		}
 	}

@@ -65,14 +65,27 @@ func same(path string, data []byte) bool {
 	return err == nil && bytes.Equal(old, data)
 }
 
-// Writable says what keeps files from being made, nil where nothing does as far as that can be
-// seen without making one.
+// Writable makes the directory, and says what keeps files from being made in it as far as that
+// can be seen without making one.
 func (d Files) Writable() error {
 	err := os.MkdirAll(d.Dir, 0o755)
 	if err == nil {
 		err = unix.Access(d.Dir, unix.W_OK|unix.X_OK)
 	}
 	if err != nil {
+		return fmt.Errorf("write device-info to %s: %w", d.Dir, err)
+	}
+	return nil
+}
+
+// Probe makes a small file and removes it: what cannot be seen, such as a full disk, is tried.
+func (d Files) Probe() error {
+	f, err := os.CreateTemp(d.Dir, ".probe-")
+	if err != nil {
+		return fmt.Errorf("write device-info to %s: %w", d.Dir, err)
+	}
+	_, err = f.Write(make([]byte, 512))
+	if err := errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
 		return fmt.Errorf("write device-info to %s: %w", d.Dir, err)
 	}
 	return nil

@@ -43,6 +43,9 @@ func (l *look) network(r *reader, f, old *Function, link *classLink) *Network {
 			}
 		}
 	}
+	if len(n.RDMA) == 0 {
+		n.Hidden = l.hidden(r, names, was.Hidden)
+	}
 	if vfio := link != nil || slices.Contains(names, "vfio-dev") || isVFIO(f.Driver); r.bound && vfio && f.Group != nil {
 		n.NoIOMMU = l.noIOMMU(r, was.NoIOMMU)
 		n.GroupNode = l.groupNode(r, f.Group.Number, n.NoIOMMU, link != nil, was.GroupNode)

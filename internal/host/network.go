@@ -12,6 +12,10 @@ type Network struct {
 	Interfaces []Interface
 	// RDMA are the function's RDMA devices (sysfs: infiniband/NAME), sorted by name.
 	RDMA []RDMADevice
+	// Hidden are the nodes of RDMA devices of the function that are in another namespace: the
+	// devices are not to be seen then, and their nodes are, with the numbers that they have
+	// there. It is empty where RDMA is not.
+	Hidden []CharDevice
 	// VDPA are the function's vDPA devices (sysfs: vdpaN, or NAME with a link subsystem to
 	// bus/vdpa), sorted by name.
 	VDPA []VDPADevice

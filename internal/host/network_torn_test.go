@@ -149,11 +149,19 @@ infiniband_mad/umad7/node: mlx5_core mlx5_7 uverbs7 umad7! torn
 infiniband_mad/umad7: mlx5_core mlx5_7 uverbs7
 infiniband_verbs/uverbs7/node: mlx5_core mlx5_7 uverbs7! torn
 infiniband_verbs/uverbs7: mlx5_core mlx5_7
-infiniband/mlx5_7: mlx5_core`, steps, err)
+infiniband/mlx5_7: mlx5_core
+infiniband_verbs/uverbs7: mlx5_core torn
+infiniband_verbs/uverbs7/node: mlx5_core
+infiniband_mad/umad7: mlx5_core torn
+infiniband_mad/umad7/node: mlx5_core
+infiniband_mad/issm7: mlx5_core torn
+infiniband_mad/issm7/node: mlx5_core`, steps, err)
 	if !r.src.HasNode("/dev/infiniband/uverbs7") {
 		t.Error("the node is not there for the pod")
 	}
-	same(t, "away", function(t, r.src.Look(nil), rdmaVF).Network, &host.Network{VFIndex: 5})
+	same(t, "away", function(t, r.src.Look(nil), rdmaVF).Network, &host.Network{VFIndex: 5, Hidden: []host.CharDevice{
+		{Path: "/dev/infiniband/issm7"}, {Path: "/dev/infiniband/umad7"}, {Path: "/dev/infiniband/uverbs7"},
+	}})
 	must(t, r.MoveToHost(rdmaVF))
 	same(t, "back", r.src.Look(nil), before)
 

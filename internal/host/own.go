@@ -6,6 +6,11 @@ import (
 	"kata-device-plugin/internal/pci"
 )
 
+// SysPath is where a person finds an attribute of a function.
+func SysPath(a pci.Address, name string) string {
+	return "/sys/bus/pci/devices/" + a.String() + "/" + name
+}
+
 // NodesOf are the host paths of the nodes that belong to a device alone and that can be relied
 // on now. The device is a function by its address, a share of one (ADDRESS::N), or a
 // subfunction by its name.
@@ -58,7 +63,7 @@ func (f *Function) NodesOf(id string) []string {
 			all = reliable(all, *v.Node)
 		}
 	}
-	return rdmaPaths(all, n.RDMA)
+	return rdmaPaths(reliable(all, n.Hidden...), n.RDMA)
 }
 
 func rdmaPaths(all []string, devices []RDMADevice) []string {

@@ -82,6 +82,26 @@ func (l *look) rdmaNodes(r *reader, dir string, all, old []RDMADevice) {
 	}
 }
 
+// hidden reads the nodes that are a function's own and none of a device that is to be seen.
+func (l *look) hidden(r *reader, entries []string, old []CharDevice) []CharDevice {
+	var all []CharDevice
+	for _, class := range []string{"infiniband_cm", "infiniband_mad", "infiniband_verbs"} {
+		if !slices.Contains(entries, class) {
+			continue
+		}
+		names, ok := r.list(class)
+		if !ok {
+			return old
+		}
+		for _, name := range names {
+			if (&RDMADevice{}).list(name) != nil {
+				all = append(all, l.node(r, infiniBandDir+name, r.dir+"/"+class+"/"+name+"/dev", old))
+			}
+		}
+	}
+	return all
+}
+
 // infiniBandDir is where the nodes of RDMA devices are.
 const infiniBandDir = "/dev/infiniband/"
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"kata-device-plugin/internal/watch"
 )
 
 // receiveBuffer holds the events of a node that makes hundreds of interfaces at once.
@@ -51,35 +53,15 @@ func concerns(m syscall.NetlinkMessage) bool {
 
 // signals reads from a socket until ctx ends, and closes it.
 func signals(ctx context.Context, s *nl.NetlinkSocket) <-chan struct{} {
-	out := make(chan struct{}, 1)
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		s.Close() // wakes the reader up
-		close(closed)
-	})
-	go func() {
-		defer close(out) // at last: whoever sees it knows that nothing is left behind
-		defer func() {
-			if !stop() {
-				<-closed
-				return
-			}
-			s.Close()
-		}()
-		for {
-			msgs, from, err := s.Receive()
-			// ENOBUFS: events were lost. EINVAL: one could not be read.
-			if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
-				return
-			}
-			if err == nil && (from.Pid != nl.PidKernel || !slices.ContainsFunc(msgs, concerns)) {
-				continue
-			}
-			select {
-			case out <- struct{}{}:
-			default: // the reader has one waiting, which says the same
-			}
+	return watch.Relay(ctx, func() (bool, error) {
+		msgs, from, err := s.Receive()
+		switch {
+		// Events were lost, or one could not be read.
+		case errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.EINVAL):
+			return true, nil
+		case err != nil:
+			return false, err
 		}
-	}()
-	return out
+		return from.Pid == nl.PidKernel && slices.ContainsFunc(msgs, concerns), nil
+	}, s.Close)
 }

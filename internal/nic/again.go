@@ -16,7 +16,7 @@ import (
 func (r *Rules) Again(f *host.Function, was *declare.Device, resource string) declare.Device {
 	if !Wants(f.Identity) {
 		return absent(f, was, resource, finding.New(finding.ChangedClass(), was.ID,
-			finding.Evidence{Path: sysPath(f.Address, "class"), Value: f.Class.String()}))
+			finding.Evidence{Path: host.SysPath(f.Address, "class"), Value: f.Class.String()}))
 	}
 	if p := r.sharedPool(resource); p != nil {
 		return p.again(f, was)
@@ -34,7 +34,7 @@ func (r *Rules) Again(f *host.Function, was *declare.Device, resource string) de
 	case sf != "" && subfunction(u.seen, sf) == nil:
 		return absent(f, was, resource, finding.New(finding.Gone(), was.ID, finding.Evidence{Path: "/sys/bus/auxiliary/devices/" + sf, Value: "none"}))
 	case sf == "" && base(f.Identity) == network && len(f.VFs) > 0:
-		return absent(f, was, resource, finding.New(finding.HasVFs(), was.ID, finding.Evidence{Path: sysPath(f.Address, "virtfn0"), Value: f.VFs[0].String()}))
+		return absent(f, was, resource, finding.New(finding.HasVFs(), was.ID, finding.Evidence{Path: host.SysPath(f.Address, "virtfn0"), Value: f.VFs[0].String()}))
 	}
 	u.remember(&was.Function)
 	u.was, u.home = was, resource

@@ -1,9 +1,7 @@
 package nic
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
@@ -32,7 +30,7 @@ func (r *Rules) Declare(s *host.Snapshot, before declare.Past) declare.Declarati
 	l.gone(before.Announced)
 	for _, name := range r.Names() {
 		if devices := l.devices[name.Resource]; len(devices) > 0 {
-			slices.SortFunc(devices, order)
+			slices.SortFunc(devices, declare.Order)
 			l.d.Resources = append(l.d.Resources, declare.Resource{Name: name.Resource, Devices: devices})
 		}
 	}
@@ -41,11 +39,6 @@ func (r *Rules) Declare(s *host.Snapshot, before declare.Past) declare.Declarati
 	}
 	finding.Sort(l.d.Findings)
 	return l.d
-}
-
-// order is by address and ID, of which a longer one has the larger number.
-func order(a, b declare.Device) int {
-	return cmp.Or(a.Function.Address.Compare(b.Function.Address), cmp.Compare(len(a.ID), len(b.ID)), strings.Compare(a.ID, b.ID))
 }
 
 // look is one application of the rules.
@@ -81,13 +74,13 @@ func (l *look) configured(resource string) bool { return l.rules.pool(resource) 
 func (l *look) function(f *host.Function) {
 	switch {
 	case !f.Known:
-		l.find(unreadable(f))
+		l.find(declare.Unreadable(f))
 		return
 	case !Wants(f.Identity):
-		l.d.Others[f.Address.String()] = finding.Evidence{Path: sysPath(f.Address, "class"), Value: f.Class.String()}
+		l.d.Others[f.Address.String()] = finding.Evidence{Path: host.SysPath(f.Address, "class"), Value: f.Class.String()}
 		return
 	case f.Err != nil:
-		l.find(unreadable(f))
+		l.find(declare.Unreadable(f))
 	}
 	u := l.unit(f, "")
 	if base(f.Identity) == network && len(f.VFs) > 0 {
@@ -117,7 +110,7 @@ func (l *look) unit(f *host.Function, sf string) *unit {
 
 // replaced is for a PF with VFs: it is no device any more, but its VFs may be.
 func (l *look) replaced(u *unit) {
-	e := finding.Evidence{Path: sysPath(u.f.Address, "virtfn0"), Value: u.f.VFs[0].String()}
+	e := finding.Evidence{Path: host.SysPath(u.f.Address, "virtfn0"), Value: u.f.VFs[0].String()}
 	for i := range l.rules.pools {
 		if p := &l.rules.pools[i]; p.DeviceType == nicconfig.NetDevice && p.choose(u, l.configured).answer == yes {
 			l.spare[u.f.Address] = finding.New(finding.ReplacedByVFs(), u.id, e).For(p.name)

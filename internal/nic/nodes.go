@@ -96,7 +96,7 @@ func (b *builder) device(p *pool, s *nicconfig.Selector) declare.Device {
 	}
 	if u.driverless() {
 		b.nodes, b.with, b.faults = nil, nil, nil // which all follow from this one
-		at := sysPath(u.f.Address, "driver")
+		at := host.SysPath(u.f.Address, "driver")
 		if u.f.Driver != "" {
 			at = "/sys/bus/auxiliary/devices/" + u.sf + "/driver"
 		}
@@ -112,7 +112,7 @@ func (b *builder) vfio(want nicconfig.VFIONodes) {
 	f, n := b.u.f, b.u.seen
 	if f.Group == nil {
 		b.tell("vfio", "mount", vfioNode)
-		b.fault(finding.NoIOMMUGroup(), finding.Evidence{Path: sysPath(f.Address, "iommu_group"), Value: "none"})
+		b.fault(finding.NoIOMMUGroup(), finding.Evidence{Path: host.SysPath(f.Address, "iommu_group"), Value: "none"})
 		return
 	}
 	if !n.NoIOMMU { // which has no DMA ownership
@@ -140,7 +140,7 @@ func (b *builder) vfio(want nicconfig.VFIONodes) {
 func (b *builder) cdev() []string {
 	c := b.u.f.Cdev
 	if c == nil {
-		b.fault(finding.NodeMissing(), finding.Evidence{Path: sysPath(b.u.f.Address, "vfio-dev"), Value: "none"})
+		b.fault(finding.NodeMissing(), finding.Evidence{Path: host.SysPath(b.u.f.Address, "vfio-dev"), Value: "none"})
 		return nil
 	}
 	path, fault := host.DevicesDir+"/"+c.Name, ""
@@ -164,7 +164,7 @@ func groupNode(on string) declare.Node {
 func (b *builder) viable() {
 	for _, m := range b.u.f.Companions() {
 		if !declare.YieldsDMA(m) {
-			b.fault(finding.NotViable(), finding.Evidence{Path: sysPath(m.Address, "driver"), Value: m.Driver})
+			b.fault(finding.NotViable(), finding.Evidence{Path: host.SysPath(m.Address, "driver"), Value: m.Driver})
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (b *builder) uio() {
 		return
 	}
 	b.tell("uio")
-	b.fault(finding.NodeMissing(), finding.Evidence{Path: sysPath(b.u.f.Address, "uio"), Value: "none"})
+	b.fault(finding.NodeMissing(), finding.Evidence{Path: host.SysPath(b.u.f.Address, "uio"), Value: "none"})
 }
 
 func (b *builder) vdpa(want nicconfig.VDPAType) {

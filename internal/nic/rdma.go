@@ -1,7 +1,9 @@
 package nic
 
 import (
+	"path"
 	"slices"
+	"strings"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
@@ -66,7 +68,7 @@ func noRDMA(u *unit) finding.Evidence {
 	if u.sf != "" {
 		return finding.Evidence{Path: "/sys/bus/auxiliary/devices/" + u.sf + "/infiniband", Value: "none"}
 	}
-	return finding.Evidence{Path: sysPath(u.f.Address, "infiniband"), Value: "none"}
+	return finding.Evidence{Path: host.SysPath(u.f.Address, "infiniband"), Value: "none"}
 }
 
 // rdma gives the nodes of the unit's RDMA devices, those that are remembered while a pod
@@ -74,7 +76,9 @@ func noRDMA(u *unit) finding.Evidence {
 func (b *builder) rdma() {
 	nodes, names, missing := rdmaNodes(b.u.rdma(), nicconfig.RDMANodes{}, "rw")
 	hidden := len(b.u.rdmaOf(b.u.seen)) == 0
-	if hidden {
+	if now := b.u.seen.Hidden; hidden && b.u.sf == "" && len(now) > 0 {
+		nodes = b.hidden(now, names)
+	} else if hidden {
 		// The kernel numbers the nodes anew when the device changes its namespace
 		// (drivers/infiniband/core/device.c, rdma_dev_change_netns). An old number may be
 		// another device's by now.
@@ -95,6 +99,21 @@ func (b *builder) rdma() {
 	if len(missing) > 0 {
 		b.fault(finding.RDMAIncomplete(), missing...)
 	}
+}
+
+// hidden are the nodes of a device in another namespace, as they are numbered now.
+func (b *builder) hidden(now []host.CharDevice, names map[string]string) []declare.Node {
+	var nodes []declare.Node
+	for _, n := range now {
+		if n.Fault != "" {
+			continue
+		}
+		nodes = append(nodes, declare.Node{Path: n.Path, Permissions: "rw"})
+		if kind := strings.TrimRight(path.Base(n.Path), "0123456789"); kind != "ucm" {
+			names[kind] = n.Path
+		}
+	}
+	return nodes
 }
 
 // rdmaNodesOf are the nodes of all RDMA devices that a look has seen.

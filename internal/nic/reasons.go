@@ -1,7 +1,6 @@
 package nic
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,26 +9,7 @@ import (
 	"kata-device-plugin/internal/pci"
 )
 
-// sysPath is where a person finds a function's attribute.
-func sysPath(a pci.Address, name string) string {
-	return "/sys/bus/pci/devices/" + a.String() + "/" + name
-}
-
 func compare(a, b pci.Address) int { return a.Compare(b) }
-
-// unreadable has a piece of evidence for each thing that could not be read.
-func unreadable(f *host.Function) finding.Finding {
-	errs := []error{f.Err}
-	var joined interface{ Unwrap() []error }
-	if errors.As(f.Err, &joined) {
-		errs = joined.Unwrap()
-	}
-	why := finding.New(finding.Unreadable(), f.Address.String())
-	for _, err := range errs {
-		why.Evidence = append(why.Evidence, finding.Evidence{Path: fmt.Sprint(err)})
-	}
-	return why
-}
 
 // use is why the host uses a unit. A subfunction is free while the host uses its parent or
 // another one, but not the other way round.

@@ -116,7 +116,7 @@ func newHCA(p *sharedPool, u *unit, shared func(string) string) *hca {
 		h.faults = append(h.faults, finding.New(k, u.id, e...).For(p.name))
 	}
 	if u.f.Driver == "" {
-		fault(finding.NoDriver(), finding.Evidence{Path: sysPath(u.f.Address, "driver"), Value: "none"})
+		fault(finding.NoDriver(), finding.Evidence{Path: host.SysPath(u.f.Address, "driver"), Value: "none"})
 		return h
 	}
 	var missing []finding.Evidence

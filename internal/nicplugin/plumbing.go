@@ -53,10 +53,14 @@ func (p *plumbing) write(rules declare.Rules, resource string, d *declare.Device
 func (p *plumbing) holders(rules declare.Rules, announced []declare.Resource, held map[string][]string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	errs := []error{p.failed}
+	var errs []error
 	if len(announced) > 0 {
 		errs = append(errs, p.files.Writable())
 	}
+	if p.failed != nil && p.files.Probe() == nil {
+		p.failed = nil // there is room again
+	}
+	errs = append(errs, p.failed)
 	keep := make(map[string][]string)
 	for _, n := range rules.Names() {
 		keep[n.Resource] = held[n.Resource]

@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"kata-device-plugin/internal/watch"
 )
 
 const (
@@ -41,36 +43,7 @@ func Signals(ctx context.Context) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen to the kernel's uevents: %w", err)
 	}
-	out := make(chan struct{}, 1)
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		s.file.Close() // wakes the reader up
-		close(closed)
-	})
-	go func() {
-		defer close(out) // at last: whoever sees it knows that nothing is left behind
-		defer func() {
-			if !stop() {
-				<-closed
-				return
-			}
-			s.file.Close()
-		}()
-		for {
-			tells, err := s.next()
-			if err != nil {
-				return
-			}
-			if !tells {
-				continue
-			}
-			select {
-			case out <- struct{}{}:
-			default: // the reader has one waiting, which says the same
-			}
-		}
-	}()
-	return out, nil
+	return watch.Relay(ctx, s.next, func() { s.file.Close() }), nil
 }
 
 // socket receives the kernel's announcements.

@@ -49,7 +49,7 @@ func run(m *testing.M) int {
 // node is a simulated node of a test. What runs on it ends with the test.
 type node struct {
 	*harness.Node
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	log *log
 }
@@ -64,7 +64,7 @@ func newNode(t *testing.T, platform string) *node {
 }
 
 // newNodeWith has a platform and a plugin of its own.
-func newNodeWith(t *testing.T, p sim.Platform, binary string) *node {
+func newNodeWith(t testing.TB, p sim.Platform, binary string) *node {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)

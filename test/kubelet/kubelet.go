@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -31,9 +32,12 @@ type Options struct {
 	// means "none".
 	Policy string
 	// Running are the pods whose containers outlived the kubelet that ran in this
-	// directory before. They keep their devices. A pod that is not listed here and
-	// not admitted loses them to the next pod that asks.
+	// directory before. They keep their devices. A pod that is neither here
+	// nor known, and not admitted, loses them to the next pod that asks.
 	Running []*v1.Pod
+	// Known are pods that are the node's and whose containers do not run, as after a boot.
+	// Their devices are theirs until they are admitted, which does not happen by itself.
+	Known []*v1.Pod
 	// Listed is called with each device list as it arrives, before kubelet sees it, one
 	// at a time for each resource. Nil does nothing.
 	Listed func(resource string, list *api.ListAndWatchResponse)
@@ -83,7 +87,7 @@ func Start(ctx context.Context, dir string, o Options) (*Kubelet, error) {
 		sources: &sources{},
 		changes: newChanges(),
 		done:    make(chan struct{}),
-		pods:    append([]*v1.Pod(nil), o.Running...),
+		pods:    slices.Concat(o.Running, o.Known),
 	}
 	k.log = logger(o.Log, k.lines)
 	joinLog(k.lines)
