@@ -35,6 +35,7 @@ func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
 		a.answers.forget()
 		lost, adopted = a.adopt(ctx, rules, a.observe(how, now), now)
 	}
+	a.report.once("links and routes of the host", a.snapshot.LinksErr) // what was read before stands
 	// Outside the mutex: stopping waits for calls that may want it.
 	for _, o := range a.offers {
 		if slices.Contains(lost, o) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type node struct {
 	config string // the file
 	info   string // the directory of device-info files
 	events chan struct{}
+	unread atomic.Pointer[error] // why links cannot be read
 }
 
 // bare are the resources of these tests whose devices have no node.
@@ -113,7 +115,12 @@ func (n *node) run() *process {
 	p := &process{log: &logBuffer{signal: n.Signal}}
 	log := slog.New(slog.NewTextHandler(p.log, nil))
 	program := New("nic-device-plugin", "test", n.roots, Options{Config: []string{n.config}, DeviceInfo: n.info}, log)
-	program.Source.Links = n.Links
+	program.Source.Links = func() (*host.Links, error) {
+		if err := n.unread.Load(); err != nil {
+			return nil, *err
+		}
+		return n.Links()
+	}
 	program.Signals = []agent.Signal{{Name: "events", Open: func(context.Context) (<-chan struct{}, error) { return n.events, nil }}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -1,6 +1,7 @@
 package nicplugin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -239,6 +240,21 @@ func TestHostInUse(t *testing.T) {
 	n.awaitLog(p, "HST006", "0000:65:00.2", "ens1f0v0")
 	n.RemoveDefaultRoutes()
 	n.happened()
+	n.awaitHealthy(net, "0000:65:00.2")
+
+	// What cannot be read is not gone, and that it cannot is said once.
+	cause := errors.New("no buffer space available")
+	n.AddDefaultRoute("ens1f0v0", "inet")
+	n.happened()
+	n.awaitHealthy(net)
+	n.unread.Store(&cause)
+	n.RemoveDefaultRoutes()
+	n.happened()
+	n.awaitLog(p, "msg=degraded", "links and routes", cause.Error())
+	n.awaitHealthy(net)
+	n.unread.Store(nil)
+	n.happened()
+	n.awaitLog(p, "msg=restored", "links and routes")
 	n.awaitHealthy(net, "0000:65:00.2")
 }
 
