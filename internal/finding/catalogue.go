@@ -127,7 +127,7 @@ func Unlisted() Kind {
 
 // ChangedClass: another device sits in the slot.
 func ChangedClass() Kind {
-	return kind("HST035", Error, "the function in this slot is no longer of this resource", "restart the plugin if the hardware was exchanged on purpose")
+	return kind("HST035", Error, "the function in this slot is no longer of this resource", "nothing, if the evidence names the resource that it is meant for; restart the plugin if the hardware was exchanged on purpose, so that it forgets the device")
 }
 
 // What the NIC plugin says of a node's network hardware (family HST as well).
