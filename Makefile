@@ -45,7 +45,7 @@ bin/%: always
 # ---- tests
 
 .PHONY: test
-test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-tools ## Run every test that needs no cluster
+test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-tools ## Run every test that needs no root
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module
