@@ -70,10 +70,13 @@ func (n *Node) WipeCDI() error {
 // the one that was removed.
 func (n *Node) ReplaceCDI() error {
 	dir := n.Path("/run/cdi")
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
-		return fmt.Errorf("replace the CDI directory: %w", err)
+	var err error
+	for range 10 { // a plugin that has it mounted may put a spec back while it is removed
+		if err = errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err == nil {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("replace the CDI directory: %w", err)
 }
 
 // SetCDIReadOnly makes the CDI directory read-only for a running plugin, or writable
