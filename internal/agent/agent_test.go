@@ -64,14 +64,14 @@ func platform(t *testing.T, name string) sim.Platform {
 // process is an agent that runs.
 type process struct {
 	agent *Agent
-	log   *logBuffer
+	log   *witness.Log
 	stop  func() error
 }
 
 // run starts an agent. It is stopped at the end of the test, if not before.
 func (n *node) run(t testing.TB, change ...func(*Agent)) *process {
 	t.Helper()
-	p := &process{log: &logBuffer{signal: n.Signal}}
+	p := &process{log: witness.NewLog(n.Signal)}
 	p.agent = New(n.prog, slog.New(slog.NewTextHandler(p.log, nil)))
 	for _, c := range change {
 		c(p.agent)
@@ -100,42 +100,10 @@ func (n *node) run(t testing.TB, change ...func(*Agent)) *process {
 	return p
 }
 
-// logBuffer collects log lines.
-type logBuffer struct {
-	mu     sync.Mutex
-	b      bytes.Buffer
-	signal func()
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	n, err := l.b.Write(p)
-	l.mu.Unlock()
-	l.signal()
-	return n, err
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// lines are those with all of the given texts.
-func (l *logBuffer) lines(texts ...string) []string {
-	var found []string
-	for line := range strings.Lines(l.String()) {
-		if !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(line, s) }) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
 // awaitLog waits for a log line.
 func (n *node) awaitLog(p *process, texts ...string) {
 	n.t.Helper()
-	n.Await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
+	n.Await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.Lines(texts...)) > 0 })
 }
 
 // awaitAll waits until all bound devices are announced healthy.
@@ -174,7 +142,7 @@ func TestNothingThere(t *testing.T) {
 	n := newNode(t, platform(t, "cpu-only"))
 	a := n.run(t)
 	n.awaitLog(a, "msg=ready")
-	if lines := a.log.lines(""); len(lines) != 1 {
+	if lines := a.log.Lines(""); len(lines) != 1 {
 		t.Errorf("%d lines: %s", len(lines), a.log)
 	}
 	if !n.serving() {

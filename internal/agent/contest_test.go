@@ -53,7 +53,7 @@ func TestContested(t *testing.T) {
 			go accept(rival)
 			n.checkpoint(map[string][]string{gpu: c.theirs, nvswitch: ours[nvswitch]})
 			n.awaitLog(a, "level=ERROR", "PLG007", gpu, "ours = [0000:53:00.0 ", "kubelet's = ["+strings.Join(c.theirs, " ")+"]")
-			n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "PLG007")) == 1 })
+			n.Await("not ready", func() bool { return len(a.log.Lines(`msg="not ready"`, "PLG007")) == 1 })
 			for range 20 { // it is not fought
 				must(t, a.agent.refresh(t.Context()))
 			}
@@ -71,7 +71,7 @@ func TestContested(t *testing.T) {
 			n.awaitLog(a, "registering once more", gpu)
 			n.Await("one more announcement", func() bool { return n.Messages == 3 })
 			n.checkpoint(ours)
-			n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+			n.Await("readiness", func() bool { return len(a.log.Lines("msg=ready")) == 2 })
 			if n.Messages != 3 {
 				t.Errorf("%d messages", n.Messages)
 			}
@@ -100,13 +100,13 @@ func TestContestedChange(t *testing.T) {
 	for range 10 {
 		must(t, a.agent.refresh(t.Context()))
 	}
-	if n.serving() || len(a.log.lines("no longer found", "PLG007")) > 0 {
+	if n.serving() || len(a.log.Lines("no longer found", "PLG007")) > 0 {
 		t.Errorf("the contest is over, and the other plugin is there: %s", a.log)
 	}
 	must(t, rival.Close())
 	n.awaitLog(a, "registering once more", gpu)
 	n.awaitLog(a, "no longer found", "PLG007")
-	n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+	n.Await("readiness", func() bool { return len(a.log.Lines("msg=ready")) == 2 })
 }
 
 func accept(l net.Listener) {

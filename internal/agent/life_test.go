@@ -40,12 +40,12 @@ func TestKubeletComesAndGoes(t *testing.T) {
 	for i := range 5 {
 		n.Start()
 		n.awaitAll()
-		n.Await("readiness", func() bool { return len(a.log.lines("msg=ready")) == i+1 })
+		n.Await("readiness", func() bool { return len(a.log.Lines("msg=ready")) == i+1 })
 		if got := len(n.sockets()); got != 2 {
 			t.Errorf("restart %d: %d sockets", i, got)
 		}
 		n.Stop()
-		n.Await("the loss to be seen", func() bool { return len(a.log.lines(`msg="not ready"`)) == i+1 })
+		n.Await("the loss to be seen", func() bool { return len(a.log.Lines(`msg="not ready"`)) == i+1 })
 	}
 	n.Start()
 	n.awaitAll()
@@ -114,7 +114,7 @@ func TestQuiet(t *testing.T) {
 	a := n.run(t, func(a *Agent) { a.times.resync = time.Millisecond })
 	n.awaitAll()
 	n.Await("the last line of the start", func() bool {
-		return len(a.log.lines("msg=ready")) == 1 && len(a.log.lines(`msg="registered with kubelet"`)) == 2
+		return len(a.log.Lines("msg=ready")) == 1 && len(a.log.Lines(`msg="registered with kubelet"`)) == 2
 	})
 	state := func() string {
 		var b strings.Builder
@@ -129,7 +129,7 @@ func TestQuiet(t *testing.T) {
 		}
 		n.Mu.Lock()
 		defer n.Mu.Unlock()
-		fmt.Fprintln(&b, n.Messages, len(a.log.lines("")))
+		fmt.Fprintln(&b, n.Messages, len(a.log.Lines("")))
 		return b.String()
 	}
 	before := state()
@@ -202,7 +202,7 @@ func TestReannounce(t *testing.T) {
 	n.awaitAll()
 	for _, id := range all {
 		n.awaitLog(a, "msg=healthy", id)
-		if len(a.log.lines("msg=unhealthy", id)) != 1 || len(a.log.lines("msg=healthy", id)) != 1 {
+		if len(a.log.Lines("msg=unhealthy", id)) != 1 || len(a.log.Lines("msg=healthy", id)) != 1 {
 			t.Errorf("%s: not one line each:\n%s", id, a.log)
 		}
 	}
@@ -256,7 +256,7 @@ func TestNoHealthDirectory(t *testing.T) {
 	n.Start()
 	a := n.run(t)
 	n.awaitAll()
-	if got := len(a.log.lines("running without a health socket", n.roots.Run)); got != 1 {
+	if got := len(a.log.Lines("running without a health socket", n.roots.Run)); got != 1 {
 		t.Errorf("%d lines: %s", got, a.log)
 	}
 }
@@ -280,7 +280,7 @@ func TestUnreadableAtStart(t *testing.T) {
 			t.Errorf("the spec of the life before: %v", err)
 		}
 	}
-	if n.serving() || len(a.log.lines("msg=ready")) > 0 {
+	if n.serving() || len(a.log.Lines("msg=ready")) > 0 {
 		t.Errorf("ready: %s", a.log)
 	}
 	must(t, os.Remove(class))

@@ -28,13 +28,13 @@ func TestStaleMount(t *testing.T) {
 	n.awaitLog(a, "msg=ready")
 	must(t, n.HideVFIO())
 	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
-	n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "HST033")) == 1 })
+	n.Await("not ready", func() bool { return len(a.log.Lines(`msg="not ready"`, "HST033")) == 1 })
 	if n.serving() {
 		t.Error("ready with a stale mount")
 	}
 	must(t, n.ShowVFIO())
 	n.awaitAll()
-	n.Await("ready again", func() bool { return len(a.log.lines("msg=ready")) == 2 })
+	n.Await("ready again", func() bool { return len(a.log.Lines("msg=ready")) == 2 })
 }
 
 // TestNoMount: without the directory from the start it is never said to be ready.
@@ -46,7 +46,7 @@ func TestNoMount(t *testing.T) {
 	n.Start()
 	a := n.run(t)
 	n.awaitLog(a, "level=ERROR", "HST033", "/dev/vfio/devices", "vfio0")
-	if lines := a.log.lines("msg=ready"); len(lines) > 0 || n.serving() {
+	if lines := a.log.Lines("msg=ready"); len(lines) > 0 || n.serving() {
 		t.Errorf("it said that it was ready: %s", lines)
 	}
 }
@@ -151,7 +151,7 @@ func TestFailingWrite(t *testing.T) {
 	if attempts > 50 {
 		t.Errorf("the directory changed %d times in a second", attempts)
 	}
-	if got := len(a.log.lines("CDI014", "msg=found")); got != 1 {
+	if got := len(a.log.Lines("CDI014", "msg=found")); got != 1 {
 		t.Errorf("logged %d times: %s", got, a.log)
 	}
 	must(t, os.RemoveAll(inTheWay))
@@ -313,14 +313,14 @@ func TestForeignSpecs(t *testing.T) {
 	n.awaitAll()
 	n.awaitLog(a, "level=WARN", "CDI004", broken)
 	n.awaitLog(a, "level=WARN", "CDI005", later, "1.0.0")
-	if lines := a.log.lines("harmless"); len(lines) > 0 {
+	if lines := a.log.Lines("harmless"); len(lines) > 0 {
 		t.Errorf("%s: %s", harmless, lines)
 	}
 	n.awaitLog(a, "msg=ready")
 	double := place("double.json", spec("0.5.0", gpu, "0000:53:00.0"))
 	n.awaitLog(a, "level=ERROR", "CDI006", "0000:53:00.0", double)
 	n.Await("one unhealthy device", func() bool { return !slices.Contains(n.Healthy(gpu), "0000:53:00.0") && len(n.Healthy(gpu)) == 7 })
-	n.Await("not ready", func() bool { return len(a.log.lines(`msg="not ready"`, "CDI006")) == 1 })
+	n.Await("not ready", func() bool { return len(a.log.Lines(`msg="not ready"`, "CDI006")) == 1 })
 	for _, path := range []string{broken, later, harmless, double} {
 		info, err := os.Stat(path)
 		must(t, err)

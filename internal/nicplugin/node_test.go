@@ -1,7 +1,6 @@
 package nicplugin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -105,14 +104,14 @@ func (n *node) happened() {
 
 // process is the plugin that runs.
 type process struct {
-	log  *logBuffer
+	log  *witness.Log
 	stop func() error
 }
 
 // run starts the plugin. It is stopped at the end of the test, if not before.
 func (n *node) run() *process {
 	n.t.Helper()
-	p := &process{log: &logBuffer{signal: n.Signal}}
+	p := &process{log: witness.NewLog(n.Signal)}
 	log := slog.New(slog.NewTextHandler(p.log, nil))
 	program := New("nic-device-plugin", "test", n.roots, Options{Config: []string{n.config}, DeviceInfo: n.info}, log)
 	program.Source.Links = func() (*host.Links, error) {
@@ -146,41 +145,9 @@ func (n *node) run() *process {
 	return p
 }
 
-// logBuffer collects log lines.
-type logBuffer struct {
-	mu     sync.Mutex
-	b      bytes.Buffer
-	signal func()
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	n, err := l.b.Write(p)
-	l.mu.Unlock()
-	l.signal()
-	return n, err
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// lines are those with all of the given texts.
-func (l *logBuffer) lines(texts ...string) []string {
-	var found []string
-	for line := range strings.Lines(l.String()) {
-		if !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(line, s) }) {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
 func (n *node) awaitLog(p *process, texts ...string) {
 	n.t.Helper()
-	n.Await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.lines(texts...)) > 0 })
+	n.Await("a log line with "+strings.Join(texts, ", "), func() bool { return len(p.log.Lines(texts...)) > 0 })
 }
 
 // awaitHealthy waits until just these devices of a resource are healthy.

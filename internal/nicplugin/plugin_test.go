@@ -112,7 +112,7 @@ func TestNoConfig(t *testing.T) {
 	n.Start()
 	p := n.run()
 	n.awaitLog(p, "msg=ready", "resource=[]")
-	if len(p.log.lines("level=WARN", "no configuration", n.config)) != 1 || len(p.log.lines("level=ERROR")) > 0 {
+	if len(p.log.Lines("level=WARN", "no configuration", n.config)) != 1 || len(p.log.Lines("level=ERROR")) > 0 {
 		t.Error(p.log)
 	}
 	n.configure(`{"resourceList": []}`)
@@ -143,13 +143,13 @@ func TestReload(t *testing.T) {
 	n.configure(`{"resourceList": [{"resourceName": "vfio", "selectors": {"drivers": ["vfio-pci"], "pfNames": ["ens1f0np0#1"]}}]}`)
 	n.awaitHealthy(vfio, "0000:65:00.3")
 	n.awaitHealthy(net)
-	n.Await("ready again", func() bool { return len(p.log.lines("msg=ready")) == 2 })
+	n.Await("ready again", func() bool { return len(p.log.Lines("msg=ready")) == 2 })
 	n.awaitLog(p, "msg=unhealthy", "0000:65:00.4", "HST041")
 	if _, err := n.Allocate(net, "0000:65:00.2"); err == nil {
 		t.Error("a device is handed out that is not declared any more")
 	}
-	if len(p.log.lines("CFG001")) != 3 { // found, not ready, no longer found
-		t.Errorf("%q", p.log.lines("CFG001"))
+	if len(p.log.Lines("CFG001")) != 3 { // found, not ready, no longer found
+		t.Errorf("%q", p.log.Lines("CFG001"))
 	}
 }
 
@@ -290,7 +290,7 @@ func TestUnusableFile(t *testing.T) {
 	n.Start()
 	p := n.run()
 	n.awaitLog(p, "level=ERROR", "CFG001", n.config, "no regular file")
-	if len(p.log.lines("msg=ready")) > 0 {
+	if len(p.log.Lines("msg=ready")) > 0 {
 		t.Error("it said that it was ready")
 	}
 	must(t, os.Remove(n.config))
@@ -300,7 +300,7 @@ func TestUnusableFile(t *testing.T) {
 	must(t, os.WriteFile(n.config, make([]byte, maxConfig+1), 0o644))
 	n.awaitLog(p, "level=ERROR", "CFG001", "has more than")
 	must(t, os.Remove(n.config))
-	n.Await("ready again", func() bool { return len(p.log.lines("msg=ready")) == 2 })
+	n.Await("ready again", func() bool { return len(p.log.Lines("msg=ready")) == 2 })
 }
 
 // TestDeviceInfoUnwritable: where the files of devices cannot be written, no such device is
@@ -317,7 +317,7 @@ func TestDeviceInfoUnwritable(t *testing.T) {
 	if _, err := n.Allocate(vfio, "0000:65:00.3"); err == nil || !strings.Contains(err.Error(), "device-info") {
 		t.Errorf("got %v", err)
 	}
-	if len(p.log.lines("msg=ready")) > 0 {
+	if len(p.log.Lines("msg=ready")) > 0 {
 		t.Error("it said that it was ready")
 	}
 	must(t, os.Remove(n.info))
