@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/pci"
 )
 
 // brokenRig has one function of each kind: a PF with VFs and a companion, a VF and a
@@ -260,6 +262,40 @@ func TestUnwantedBroken(t *testing.T) {
 	restore := spoil(t, filepath.Join(r.roots.Sys, "bus/pci/devices", a.String()))
 	same(t, "not found", r.src.Look(before), before)
 	restore()
+}
+
+// TestUnknownGroup: a companion whose group cannot be read may be anybody's. Whatever it does,
+// a glance has others' companions as they are.
+func TestUnknownGroup(t *testing.T) {
+	const companion = "0000:41:00.1"
+	for _, tt := range []struct {
+		name, driver string // of the companion at first
+		change       func(*rig, pci.Address) error
+	}{
+		{"bound", "", func(r *rig, a pci.Address) error { return r.Bind(a, "vfio-pci") }},
+		{"bound VFs' way", "", func(r *rig, a pci.Address) error { return r.BindVFIO(a, "nvidia") }},
+		{"unbound", "vfio-pci", func(r *rig, a pci.Address) error { return r.Unbind(a) }},
+		{"removed", "vfio-pci", func(r *rig, a pci.Address) error { return r.Remove(a) }},
+		{"removed without a driver", "", func(r *rig, a pci.Address) error { return r.Remove(a) }},
+		{"added", "removed", func(r *rig, a pci.Address) error {
+			return errors.Join(r.Add(audio(companion, "7", "")), r.BreakAttribute(a, "iommu_group"))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, gpu(gpuA, "7", "vfio-pci"))
+			a := addr(t, companion)
+			if tt.driver != "removed" {
+				must(t, r.Add(audio(companion, "7", "")))
+				if tt.driver != "" {
+					must(t, r.Bind(a, tt.driver))
+				}
+				must(t, r.BreakAttribute(a, "iommu_group"))
+			}
+			seen := r.src.Glance(r.src.Look(nil))
+			must(t, tt.change(r, a))
+			same(t, tt.name, function(t, r.src.Glance(seen), gpuA), function(t, r.src.Look(nil), gpuA))
+		})
+	}
 }
 
 // TestGarbled has attributes with a text that the kernel does not write.

@@ -51,6 +51,9 @@ func (l *look) function(a pci.Address, link *classLink, before *Function) (Funct
 		return f, unwanted
 	}
 	r.facts(&f, &old, link)
+	if l.src.PCIeLink != nil && l.src.PCIeLink(f.Identity) {
+		f.PCIeLink = r.pcieLink(f.Identity, &old)
+	}
 	f.Group = l.join(r, old.Group)
 	if link != nil {
 		f.Cdev = l.cdev(r, link, f.Driver, old.Cdev)

@@ -101,9 +101,18 @@ func (l *look) touch(f *Function) {
 // arrived marks the group of a function that nobody asked for, and that is new on the
 // bus: it is a companion of others now.
 func (l *look) arrived(r *reader) {
-	if number, present := r.link("iommu_group", ""); present {
+	if number, present := l.groupOf(r, ""); present {
 		l.dirty[number] = true
 	}
+}
+
+// groupOf reads which group a function is in. Where that cannot be read, it may be a member of
+// any: whatever a glance took over is read again.
+func (l *look) groupOf(r *reader, old string) (string, bool) {
+	errs := len(r.errs)
+	number, present := r.link("iommu_group", old)
+	l.allDirty = l.allDirty || len(r.errs) > errs
+	return number, present
 }
 
 // departed marks the groups that had a function that nobody asked for, and that has left.
@@ -135,11 +144,12 @@ func (l *look) refreshGroups() {
 		f := &l.prev.Functions[i]
 		if _, ok := l.next.index[f.Address]; !ok {
 			l.touch(f)
+			l.allDirty = l.allDirty || f.Err != nil // its group may never have been read
 		}
 	}
 	for _, i := range l.kept {
 		before := l.next.Functions[i]
-		if before.Group == nil || !l.dirty[before.Group.Number] {
+		if before.Group == nil || !l.allDirty && !l.dirty[before.Group.Number] {
 			continue
 		}
 		f, verdict := l.function(before.Address, l.cdevs[before.Address], &before)

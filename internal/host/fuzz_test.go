@@ -25,6 +25,26 @@ func FuzzParseNode(f *testing.F) {
 	})
 }
 
+func FuzzParseLink(f *testing.F) {
+	for _, s := range []string{"32.0 GT/s PCIe\n", "2.5 GT/s PCIe", "128 GT/s PCIe\n", "Unknown\n", "16\n", "255\n", "9.99 GT/s PCIe", "+8.0 GT/s PCIe", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		text := strings.TrimSuffix(s, "\n")
+		lanes, err := parseLanes(s)
+		if err != nil || lanes < 0 || lanes > 32 || lanes > 0 && strconv.Itoa(lanes) != text {
+			t.Errorf("%q are %d lanes, %v", s, lanes, err)
+		}
+		mts, err := parseLinkSpeed(s)
+		if err != nil || mts < 0 || mts%100 != 0 || mts > 0 && !strings.HasSuffix(text, " GT/s PCIe") {
+			t.Errorf("%q are %d MT/s, %v", s, mts, err)
+		}
+		if rate, err := strconv.ParseFloat(strings.TrimSuffix(text, " GT/s PCIe"), 64); mts > 0 && (err != nil || int(rate*1000+0.5) != mts) {
+			t.Errorf("%q are %d MT/s, not %v GT/s", s, mts, rate)
+		}
+	})
+}
+
 func FuzzCdevName(f *testing.F) {
 	for _, s := range []string{
 		"vfio0", "vfio10", "noiommu-vfio3", "vfio", "vfio05", "vfio+5", "vfiox", "noiommu-vfio", "noiommu-noiommu-vfio1",

@@ -14,7 +14,7 @@ func (l *look) join(r *reader, old *IOMMUGroup) *IOMMUGroup {
 	if old != nil {
 		was = old.Number
 	}
-	number, present := r.link("iommu_group", was)
+	number, present := l.groupOf(r, was)
 	if !present {
 		return nil
 	}

@@ -116,6 +116,10 @@ type Function struct {
 	// Network is nil where the Source does not ask for it.
 	Network *Network
 
+	// PCIeLink is what the function's own link can do, the zero value where that cannot be
+	// told, or the Source does not ask for it.
+	PCIeLink PCIeLink
+
 	// Cdev is the function's VFIO character device, nil when it has none.
 	Cdev *Cdev
 

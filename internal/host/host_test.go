@@ -238,7 +238,7 @@ func TestGolden(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	same(t, "system", host.System("kata-device-plugin"), host.Roots{
-		Sys: "/sys", Dev: "/dev", DevicePlugins: "/var/lib/kubelet/device-plugins", PodResources: "/var/lib/kubelet/pod-resources", CDI: "/var/run/cdi", Run: "/run/kata-device-plugin",
+		Sys: "/sys", Dev: "/dev", Proc: "/proc", DevicePlugins: "/var/lib/kubelet/device-plugins", PodResources: "/var/lib/kubelet/pod-resources", CDI: "/var/run/cdi", Run: "/run/kata-device-plugin",
 	})
 	r := host.Under("/tmp/x", "p")
 	if r.VFIO() != "/tmp/x/dev/vfio" || r.VFIODevices() != "/tmp/x/dev/vfio/devices" || r.Run != "/tmp/x/run/p" {

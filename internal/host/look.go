@@ -22,6 +22,9 @@ type Source struct {
 	// Wanted says which functions without a character device are worth a place in
 	// the snapshot. nil stands for all of them.
 	Wanted func(Identity) bool
+	// PCIeLink says of which functions Function.PCIeLink is read; nil stands for none. What
+	// could not be told is asked for again by a Look only: nothing sends an event for it.
+	PCIeLink func(Identity) bool
 
 	// Dev is where devtmpfs is mounted for this process. It is used where Network is set.
 	Dev string
@@ -125,6 +128,8 @@ type look struct {
 	dirty map[string]bool            // IOMMU groups in which something changed
 	fresh map[string]bool            // IOMMU groups that were read in this pass
 	kept  []int                      // functions taken over from prev, in next.Functions
+
+	allDirty bool // a function that was read may be in any group
 
 	vdpaNames map[string]bool // the vDPA bus, once somebody asked
 }

@@ -110,6 +110,7 @@ func TestModel(t *testing.T) {
 		rig: newRig(t, modelFunctions()...), t: t, rand: rand.New(rand.NewPCG(s, 0)),
 		all: modelFunctions(), broken: map[[2]string]bool{},
 	}
+	m.src.PCIeLink = nvidia
 	done := map[string]int{}
 	seen := m.src.Look(nil)
 	for step := range steps {

@@ -9,6 +9,8 @@ type Roots struct {
 	Sys string
 	// Dev is where devtmpfs is mounted. Of it only the directory vfio is used.
 	Dev string
+	// Proc is where procfs is mounted. Of it only the ID of the boot is read.
+	Proc string
 	// DevicePlugins is kubelet's device plugin directory. Its place is a constant of
 	// kubelet that does not follow --root-dir.
 	DevicePlugins string
@@ -28,6 +30,7 @@ func Under(dir, program string) Roots {
 	return Roots{
 		Sys:           filepath.Join(dir, "sys"),
 		Dev:           filepath.Join(dir, "dev"),
+		Proc:          filepath.Join(dir, "proc"),
 		DevicePlugins: filepath.Join(dir, "var/lib/kubelet/device-plugins"),
 		PodResources:  filepath.Join(dir, "var/lib/kubelet/pod-resources"),
 		CDI:           filepath.Join(dir, "var/run/cdi"),
