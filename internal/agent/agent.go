@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -17,25 +18,20 @@ import (
 	"kata-device-plugin/internal/health"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
+	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/sysfs"
 )
 
 // Times that decide something. They are fields so that tests can say them.
 type times struct {
-	quiet, most time.Duration // debounce: how long to wait for the end of a burst, and at most
-	resync      time.Duration // full look without any event
-	poll        time.Duration // the same where inotify is not to be had
-	settle      time.Duration // how long a torn state may last before it is reported
-	foreign     time.Duration // how long kubelet may believe devices that are not ours
-	differ      time.Duration // how long kubelet's list may lag behind ours
+	lookout.Times
+	settle  time.Duration // how long a torn state may last before it is reported
+	foreign time.Duration // how long kubelet may believe devices that are not ours
+	differ  time.Duration // how long kubelet's list may lag behind ours
 }
 
 func defaultTimes() times {
-	return times{
-		quiet: 5 * time.Millisecond, most: 25 * time.Millisecond,
-		resync: 30 * time.Second, poll: time.Second,
-		settle: 2 * time.Second, foreign: time.Second, differ: 5 * time.Second,
-	}
+	return times{Times: lookout.DefaultTimes(), settle: 2 * time.Second, foreign: time.Second, differ: 5 * time.Second}
 }
 
 // Agent offers the devices of one node.
@@ -44,12 +40,11 @@ type Agent struct {
 	log   *slog.Logger
 	times times
 
-	health *health.Server
-	source host.Source
+	health  *health.Server
+	source  host.Source
+	lookout *lookout.Lookout
 
-	poke chan struct{}      // an endpoint's status changed
-	asks chan chan struct{} // somebody needs a full look, and waits for it
-
+	telling  sync.Mutex   // a grant and what is told of it, or who the holders are and what is told of that
 	mu       sync.RWMutex // what Allocate reads and the loop writes
 	rules    declare.Rules
 	snapshot *host.Snapshot
@@ -65,9 +60,8 @@ type Agent struct {
 	checkpoint *kubelet.Checkpoint  // what kubelet believes
 	rivals     *kubelet.Rivals      // other plugins' sockets
 	since      map[string]time.Time // when a state began that is reported only if it lasts
-	retries    int                  // looks in a row that met a torn or unreadable state
-	again      time.Time            // when to look again because of that
 	swept      map[string]bool      // resources without a device whose leftovers are gone
+	family     *ownership           // what all offers need, nil for nothing
 	report     *report              // what was logged, so that only changes are
 }
 
@@ -75,8 +69,6 @@ type Agent struct {
 func New(prog Program, log *slog.Logger) *Agent {
 	a := &Agent{
 		prog: prog, log: log, times: defaultTimes(), rules: prog.Rules, source: prog.Source,
-		poke:       make(chan struct{}, 1),
-		asks:       make(chan chan struct{}),
 		neighbours: cdi.NewNeighbours(prog.Roots.CDI),
 		checkpoint: kubelet.NewCheckpoint(prog.Roots.DevicePlugins),
 		since:      map[string]time.Time{},
@@ -84,6 +76,9 @@ func New(prog Program, log *slog.Logger) *Agent {
 		report:     newReport(log),
 	}
 	a.rivals = kubelet.NewRivals(prog.Roots.DevicePlugins, a.prefixes)
+	if prog.Family != "" {
+		a.family = a.newOwnership(prog.Family)
+	}
 	return a
 }
 
@@ -95,7 +90,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer sys.Close()
-	a.source.Sys = sys
+	a.open(sys)
 
 	a.health, err = health.Serve(a.prog.Roots.Run, a.log)
 	switch {
@@ -109,71 +104,38 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, o := range a.offers {
 		errs = append(errs, o.stop())
 	}
-	return errors.Join(append(errs, a.health.Close())...)
+	return errors.Join(append(errs, a.family.release(), a.health.Close())...)
+}
+
+// open says where sysfs is, and what tells of news.
+func (a *Agent) open(sys fs.ReadLinkFS) {
+	a.source.Sys = sys
+	a.lookout = lookout.New(lookout.Config{
+		Source:   a.source,
+		Hardware: a.prog.Hardware,
+		Files:    append([]string{a.prog.Roots.DevicePlugins, a.prog.Roots.CDI}, a.prog.Files...),
+		Signals:  a.prog.Signals,
+		Times:    a.times.Times,
+		Report:   a.report.Once,
+	})
 }
 
 // loop looks whenever there is a reason to.
 func (a *Agent) loop(ctx context.Context) {
-	events := newEvents(a)
-	defer events.close()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	var due time.Time // when the next full look is due
+	defer a.lookout.Close()
+	var within time.Duration
 	for {
-		var asked chan struct{}
-		how := glance
-		select {
-		case <-ctx.Done():
-		case <-events.devices:
-			a.retries = 0
-		case <-events.signals:
-			a.retries = 0
-		case <-events.files:
-			how = reuse
-		case asked = <-a.asks:
-			how = full
-		case <-timer.C:
-		case <-a.poke:
-			how = none
-		}
-		if ctx.Err() != nil {
-			return // what comes with the end is no news
+		how, ok := a.lookout.Wait(ctx, within)
+		if !ok {
+			return
 		}
 		now := time.Now()
-		if how != none {
-			next := now.Add(events.arm(ctx))
-			if how == full || !now.Before(due) {
-				how, due = full, next
-			} else if next.Before(due) {
-				due = next // events are missing since now
-			}
-			waiting := a.waiting(asked)
+		if how != lookout.None {
 			a.look(ctx, how, now)
-			for _, w := range waiting {
-				close(w)
-			}
+			a.lookout.Done()
 			a.kick()
 		}
-		if how == full || how == glance {
-			events.rest(time.Since(now))
-		}
-		timer.Reset(min(a.assess(now), time.Until(due)))
-	}
-}
-
-// waiting are all who wait for the full look that begins now.
-func (a *Agent) waiting(first chan struct{}) []chan struct{} {
-	if first == nil {
-		return nil
-	}
-	all := []chan struct{}{first}
-	for {
-		select {
-		case w := <-a.asks:
-			all = append(all, w)
-		default:
-			return all
-		}
+		within = a.assess(now)
 	}
 }
 
@@ -181,30 +143,6 @@ func (a *Agent) waiting(first chan struct{}) []chan struct{} {
 func (a *Agent) kick() {
 	for _, o := range a.offers {
 		o.endpoint.Kick()
-	}
-}
-
-// changed is called by endpoints, from their own goroutines.
-func (a *Agent) changed() {
-	select {
-	case a.poke <- struct{}{}:
-	default:
-	}
-}
-
-// refresh waits for a full look that began after the call.
-func (a *Agent) refresh(ctx context.Context) error {
-	done := make(chan struct{})
-	select {
-	case a.asks <- done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/witness"
@@ -155,7 +156,7 @@ func TestArguments(t *testing.T) {
 	n := newNode(t, platform(t, "cpu-only"))
 	for _, args := range [][]string{{"--help"}, {"-v"}, {""}, {"serve", "x"}} {
 		var stderr bytes.Buffer
-		if code := n.prog.Command(t.Context(), args, &stderr); code != ExitUsage {
+		if code := n.prog.Command(t.Context(), args, &stderr); code != exit.Usage {
 			t.Errorf("%q: exit code %d", args, code)
 		}
 		if got := stderr.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "takes no arguments") || !strings.Contains(got, n.prog.Name) {

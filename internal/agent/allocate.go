@@ -20,7 +20,7 @@ import (
 func (a *Agent) allocate(ctx context.Context, o *offer, ids []string) (kubelet.Answer, error) {
 	answer, refusal := a.grant(o, ids)
 	if refusal != nil && refusal.Kind == kubelet.Unhealthy {
-		if err := a.refresh(ctx); err != nil {
+		if err := a.lookout.Refresh(ctx); err != nil {
 			return kubelet.Answer{}, err
 		}
 		answer, refusal = a.grant(o, ids)
@@ -53,12 +53,9 @@ func (a *Agent) grant(o *offer, ids []string) (kubelet.Answer, *kubelet.Refusal)
 	if !o.unnamed && !o.file.InStep() {
 		return unhealthy(ids[0], "the CDI spec "+o.file.Path()+" is not as it was written")
 	}
-	if a.prog.Granted != nil {
-		if err := a.prog.Granted(a.rules, o.resource, devices); err != nil {
-			return unhealthy(ids[0], err.Error())
-		}
+	if err := a.tellGrant(o, devices); err != nil {
+		return unhealthy(ids[0], err.Error())
 	}
-	a.answers.add(o.resource, devices)
 	return a.answer(o, devices), nil
 }
 

@@ -15,6 +15,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sysfs"
 )
@@ -145,7 +146,7 @@ func TestAllocateLooks(t *testing.T) {
 				c.prepare(t, n)
 			}
 			n.Start()
-			n.run(t, func(a *Agent) { a.times.quiet, a.times.most = 1<<40, 1<<40 })
+			n.run(t, func(a *Agent) { a.times.Quiet, a.times.Most = 1<<40, 1<<40 })
 			n.awaitAll()
 			id := n.Bound(0x0302, 0x0300)[0]
 			c.change(t, n)
@@ -210,9 +211,10 @@ func TestAnswerOvertakesLook(t *testing.T) {
 			sys, err := sysfs.Open(n.prog.Roots.Sys)
 			must(t, err)
 			defer sys.Close()
-			a.source.Sys = sys
+			a.open(sys)
+			defer a.lookout.Close()
 			now := time.Now()
-			a.look(t.Context(), full, now)
+			a.look(t.Context(), lookout.Full, now)
 			defer func() {
 				for _, o := range a.offers {
 					must(t, o.stop())
@@ -223,7 +225,7 @@ func TestAnswerOvertakesLook(t *testing.T) {
 
 			a.answers.forget()
 			must(t, n.Unbind(address(t, id)))
-			seen := a.observe(full, now)
+			seen := a.lookout.Observe(lookout.Full)
 			must(t, n.Bind(address(t, id), "vfio-pci"))
 			if len(c.granted) > 0 {
 				if _, err := a.allocate(t.Context(), o, c.granted); err != nil {
@@ -236,13 +238,13 @@ func TestAnswerOvertakesLook(t *testing.T) {
 			if o.file.Resolves(device) == c.adopted || !o.file.InStep() {
 				t.Errorf("the spec has the device: %v, in step %v", o.file.Resolves(device), o.file.InStep())
 			}
-			a.look(t.Context(), glance, now)
+			a.look(t.Context(), lookout.Glance, now)
 			if !o.file.Resolves(device) || !o.byID[id].Healthy() {
 				t.Error("the device is not there after the next look")
 			}
 			// An answer is not held against a look that begins after it.
 			must(t, n.Unbind(address(t, id)))
-			a.look(t.Context(), glance, now)
+			a.look(t.Context(), lookout.Glance, now)
 			if o.file.Resolves(device) || o.byID[id].Healthy() {
 				t.Error("the device is there after it has left")
 			}

@@ -10,20 +10,14 @@ import (
 	"kata-device-plugin/internal/finding"
 )
 
-// How long to wait before looking, or trying, again for what sends no event.
-const (
-	firstRetry = 10 * time.Millisecond
-	lockRetry  = 500 * time.Millisecond
-)
+// lockRetry is how soon a lock or a spec is tried again. Nothing tells when it can be had.
+const lockRetry = 500 * time.Millisecond
 
 // assess says what is wrong, tells the log and the health service, and returns how long
 // to wait before the next look.
 func (a *Agent) assess(now time.Time) time.Duration {
-	wait := a.times.resync
+	wait := a.times.Resync
 	sooner := func(d time.Duration) { wait = min(wait, d) }
-	if a.retries > 0 {
-		sooner(a.again.Sub(now))
-	}
 	since := make(map[string]time.Time)
 	faults := a.lasting(a.passingFaults(), since, now, sooner)
 	found := a.lasting(slices.Concat(a.findings, a.faulty, a.specFindings()), since, now, sooner)
@@ -37,7 +31,7 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	for _, o := range a.offers {
 		contested = contested || o.contest.standing
 	}
-	a.report.once("other plugins", a.rivals.Look(contested, now))
+	a.report.Once("other plugins", a.rivals.Look(contested, now))
 	for _, o := range a.offers {
 		v := o.contest.judge(o, a.checkpoint, a.rivals, a.times, now)
 		if v.again > 0 {
@@ -56,9 +50,9 @@ func (a *Agent) assess(now time.Time) time.Duration {
 	ready, why := a.ready(found)
 	// What is passing may be so from the start: nobody is told that all is well before it is
 	// known. A program that was ready stays so until it has lasted.
-	ready = ready && (a.report.wasReady || !slices.ContainsFunc(a.findings, func(f finding.Finding) bool { return f.Blocks }))
+	ready = ready && (a.report.WasReady() || !slices.ContainsFunc(a.findings, func(f finding.Finding) bool { return f.Blocks }))
 	a.health.Ready(ready)
-	a.report.ready(ready, why, a.prog.Version, a.summary())
+	a.report.Ready(ready, why, a.prog.Version, a.summary())
 	return wait
 }
 

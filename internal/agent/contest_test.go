@@ -55,7 +55,7 @@ func TestContested(t *testing.T) {
 			n.awaitLog(a, "level=ERROR", "PLG007", gpu, "ours = [0000:53:00.0 ", "kubelet's = ["+strings.Join(c.theirs, " ")+"]")
 			n.Await("not ready", func() bool { return len(a.log.Lines(`msg="not ready"`, "PLG007")) == 1 })
 			for range 20 { // it is not fought
-				must(t, a.agent.refresh(t.Context()))
+				must(t, a.agent.lookout.Refresh(t.Context()))
 			}
 			n.Mu.Lock()
 			messages := n.Messages
@@ -98,7 +98,7 @@ func TestContestedChange(t *testing.T) {
 	n.Await("the change", func() bool { return len(n.Healthy(gpu)) == 3 })
 	n.checkpoint(map[string][]string{gpu: n.Bound(0x0302)})
 	for range 10 {
-		must(t, a.agent.refresh(t.Context()))
+		must(t, a.agent.lookout.Refresh(t.Context()))
 	}
 	if n.serving() || len(a.log.Lines("no longer found", "PLG007")) > 0 {
 		t.Errorf("the contest is over, and the other plugin is there: %s", a.log)

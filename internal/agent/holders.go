@@ -23,7 +23,7 @@ const askAgain = 10 * time.Second
 // readCheckpoint reads what kubelet believes.
 func (a *Agent) readCheckpoint() {
 	a.unread = a.checkpoint.Read()
-	a.report.once("kubelet's checkpoint", a.unread)
+	a.report.Once("kubelet's checkpoint", a.unread)
 }
 
 // holders are the devices that containers have, by resource: those of kubelet's record, and
@@ -36,8 +36,24 @@ func (a *Agent) holders(now time.Time) map[string][]string {
 	return a.answers.join(held, now)
 }
 
+// tellGrant tells of devices that are about to be granted, and notes that they are.
+func (a *Agent) tellGrant(o *offer, devices []*declare.Device) error {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if a.prog.Granted != nil {
+		if err := a.prog.Granted(a.rules, o.resource, devices); err != nil {
+			return err
+		}
+	}
+	a.answers.add(o.resource, devices)
+	return nil
+}
+
 // tellHolders tells who has which device, where somebody wants to know.
 func (a *Agent) tellHolders(now time.Time) []finding.Finding {
+	// A grant that came between would be told of before, and its holder not be known.
+	a.telling.Lock()
+	defer a.telling.Unlock()
 	held := a.holders(now)
 	if held == nil || a.prog.Holders == nil {
 		return nil
@@ -59,7 +75,7 @@ func (a *Agent) declare(ctx context.Context, rules declare.Rules, snapshot *host
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	held, err := a.prog.Holding(ctx)
-	a.report.once("who has which device, by kubelet", err)
+	a.report.Once("who has which device, by kubelet", err)
 	if err == nil {
 		past.Held = a.answers.join(held, now)
 		declared = rules.Declare(snapshot, past)

@@ -111,7 +111,7 @@ func TestQuiet(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))
 	n.Start()
 	looks := make(chan struct{}, 1000)
-	a := n.run(t, func(a *Agent) { a.times.resync = time.Millisecond })
+	a := n.run(t, func(a *Agent) { a.times.Resync = time.Millisecond })
 	n.awaitAll()
 	n.Await("the last line of the start", func() bool {
 		return len(a.log.Lines("msg=ready")) == 1 && len(a.log.Lines(`msg="registered with kubelet"`)) == 2
@@ -134,7 +134,7 @@ func TestQuiet(t *testing.T) {
 	}
 	before := state()
 	for range 50 {
-		if err := a.agent.refresh(t.Context()); err != nil {
+		if err := a.agent.lookout.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		looks <- struct{}{}
@@ -238,8 +238,8 @@ func TestResync(t *testing.T) {
 	n := newNode(t, platform(t, "rtx-pro-6000"))
 	n.Start()
 	n.run(t, func(a *Agent) {
-		a.times.resync = 20 * time.Millisecond
-		a.times.quiet, a.times.most = 1<<40, 1<<40 // no events at all
+		a.times.Resync = 20 * time.Millisecond
+		a.times.Quiet, a.times.Most = 1<<40, 1<<40 // no events at all
 	})
 	n.awaitAll()
 	id := n.Bound(0x0302)[0]

@@ -8,67 +8,39 @@ import (
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
-)
-
-// depth says how much of the hardware is looked at anew.
-type depth uint8
-
-const (
-	none   depth = iota // no look at all
-	reuse               // nothing: the last snapshot is held against the rest of the world
-	glance              // what came, went or changed hands
-	full                // everything
+	"kata-device-plugin/internal/lookout"
 )
 
 // look reads the node and makes what is announced agree with it.
-func (a *Agent) look(ctx context.Context, how depth, now time.Time) {
+func (a *Agent) look(ctx context.Context, how lookout.Depth, now time.Time) {
 	rules := a.rules
 	if a.prog.Reload != nil {
 		if rules, a.faulty = a.prog.Reload(); rules != a.rules {
-			how = max(how, glance) // they may need to know what nobody asked for before
+			how = max(how, lookout.Glance) // they may need to know what nobody asked for before
 		}
 	}
 	a.readSpecs(rules)
 	a.readCheckpoint()
 	var lost []*offer
-	for adopted := false; !adopted; how = max(how, glance) {
+	for adopted := false; !adopted; how = max(how, lookout.Glance) {
 		a.answers.forget()
-		lost, adopted = a.adopt(ctx, rules, a.observe(how, now), now)
+		lost, adopted = a.adopt(ctx, rules, a.lookout.Observe(how), now)
 	}
-	a.report.once("links and routes of the host", a.snapshot.LinksErr) // what was read before stands
+	a.report.Once("links and routes of the host", a.snapshot.LinksErr) // what was read before stands
 	// Outside the mutex: stopping waits for calls that may want it.
 	for _, o := range a.offers {
 		if slices.Contains(lost, o) {
 			err := o.stop()
-			a.report.once("end of the offer of "+o.resource, err)
+			a.report.Once("end of the offer of "+o.resource, err)
 		} else if o.announced {
 			o.start(ctx)
 		}
 	}
+	a.letGo()
 	if !a.snapshot.Torn() && !a.snapshot.Partial() {
 		a.sweep(now) // what could not be read is not gone
 		a.sweepOrphans(now)
 	}
-}
-
-// observe reads the hardware, as deep as it is asked to.
-func (a *Agent) observe(how depth, now time.Time) *host.Snapshot {
-	snapshot := a.snapshot
-	switch {
-	case how == full || snapshot == nil:
-		snapshot = a.source.Look(snapshot)
-	case how == glance:
-		snapshot = a.source.Glance(snapshot)
-	case how == reuse:
-		return snapshot // it says nothing new of the hardware
-	}
-	if snapshot.Torn() || snapshot.Partial() {
-		a.again = now.Add(min(firstRetry<<min(a.retries, 20), a.times.resync))
-		a.retries++
-	} else {
-		a.retries = 0
-	}
-	return snapshot
 }
 
 // adopt makes a snapshot and rules those that are announced, and returns the offers that
@@ -97,11 +69,15 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 		}
 		before := o.byID
 		o.inherited = a.inherited(o.resource, o.inherited, now)
-		if o.apply(r.Devices, a.foreign, now) {
-			a.report.devices(o, before)
-		} else {
+		if !o.resolve(r.Devices, now) {
 			lost = append(lost, o)
+			continue
 		}
+		if o.fresh {
+			a.readSpecs(a.rules) // who had the lock may have written since they were read
+		}
+		o.announce(r.Devices, a.foreign)
+		a.report.devices(o, before)
 	}
 	for _, o := range a.offers {
 		if !present[o.resource] { // it waited for another agent, and its devices have left
@@ -112,6 +88,13 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 	return lost
 }
 
+// letGo gives up what all offers need when there is none that goes on: another agent may offer.
+func (a *Agent) letGo() {
+	if !slices.ContainsFunc(a.offers, func(o *offer) bool { return o.lock.kept() }) {
+		a.report.Once("end of all offers", a.family.release())
+	}
+}
+
 // readSpecs reads the other owners' CDI specs. Where the directory cannot be listed,
 // the last state stands; that it cannot is found again by whoever writes to it.
 func (a *Agent) readSpecs(rules declare.Rules) {
@@ -120,7 +103,7 @@ func (a *Agent) readSpecs(rules declare.Rules) {
 		own = append(own, cdi.FileName(a.prog.Specs, n.Resource))
 	}
 	foreign, err := a.neighbours.Read(own)
-	a.report.once("CDI specs of others", err)
+	a.report.Once("CDI specs of others", err)
 	if err == nil {
 		a.foreign = foreign
 	}

@@ -20,13 +20,14 @@ type offer struct {
 	resource string
 	socket   string // begins its sockets
 	roots    host.Roots
-	holder   string // how we name ourselves in the lock
 	file     *cdi.File
 	unnamed  bool // the resource's name is none for CDI
 	// inherited are devices of an earlier life's spec that containers still have.
 	inherited []cdi.Device
 	endpoint  *kubelet.Endpoint
-	lock      *nodelock.Lock
+	family    *ownership // of all offers, nil for none
+	lock      *ownership // of the resource
+	fresh     bool       // one of the two was taken when they were looked at last
 	contest   contest
 
 	// base are the devices as declared; devices are those that were announced, with
@@ -45,7 +46,8 @@ type offer struct {
 
 func (a *Agent) newOffer(name declare.Name) *offer {
 	o := &offer{
-		resource: name.Resource, socket: name.Socket, roots: a.prog.Roots, holder: a.holder(),
+		resource: name.Resource, socket: name.Socket, roots: a.prog.Roots,
+		family: a.family, lock: a.newOwnership(name.Resource),
 		file:    cdi.NewFile(a.prog.Roots.CDI, a.prog.Specs, name.Resource),
 		unnamed: cdi.Kind(name.Resource) != nil,
 	}
@@ -60,7 +62,7 @@ func (a *Agent) newOffer(name declare.Name) *offer {
 			return a.allocate(ctx, o, ids)
 		},
 		Prefer:  func(available, must []string, size int) []string { return a.prefer(o, available, must, size) },
-		Changed: a.changed,
+		Changed: a.lookout.Poke,
 		Log:     a.log,
 	})
 	return o
@@ -69,10 +71,10 @@ func (a *Agent) newOffer(name declare.Name) *offer {
 // knows says whether an ID was ever announced here.
 func (o *offer) knows(id string) bool { return o.byID[id] != nil }
 
-// apply makes the declared devices resolvable, and then announces them. The order is
-// the point: nothing is announced healthy before the CDI spec that resolves it is on
-// disk. It reports false when another agent offers the resource.
-func (o *offer) apply(devices []declare.Device, foreign []cdi.Foreign, now time.Time) bool {
+// resolve makes the declared devices resolvable, before they are announced. The order is the
+// point: nothing is announced healthy before the CDI spec that resolves it is on disk. It
+// reports false when another agent has what the offer needs.
+func (o *offer) resolve(devices []declare.Device, now time.Time) bool {
 	err := o.write(devices, now)
 	o.trouble = nil
 	if errors.Is(err, nodelock.ErrHeld) {
@@ -82,14 +84,18 @@ func (o *offer) apply(devices []declare.Device, foreign []cdi.Foreign, now time.
 	if err != nil {
 		o.trouble = []finding.Finding{finding.New(finding.SpecUnwritten(), "", finding.Evidence{Path: err.Error()}).For(o.resource)}
 	}
-	o.base = devices
-	o.set(devices, o.trouble, conflicts(o.resource, foreign))
-	o.endpoint.Announce(o.list())
-	o.announced = true
 	return true
 }
 
-// write takes the lock and brings the CDI spec up to date. What failed is not tried
+// announce tells kubelet of the devices, with what other owners' specs say against them.
+func (o *offer) announce(devices []declare.Device, foreign []cdi.Foreign) {
+	o.base = devices
+	o.set(devices, o.trouble, objections(o.resource, devices, foreign))
+	o.endpoint.Announce(o.list())
+	o.announced = true
+}
+
+// write takes the locks and brings the CDI spec up to date. What failed is not tried
 // again at once: a failed attempt makes and removes a file, which is an event, which is
 // a reason to look again.
 func (o *offer) write(devices []declare.Device, now time.Time) error {
@@ -104,21 +110,15 @@ func (o *offer) write(devices []declare.Device, now time.Time) error {
 	return o.failed
 }
 
-// hold takes the node's lock of the resource, and takes it again when its file was
-// removed from the CDI directory.
+// hold takes the node's locks that the offer needs: that of all offers, then the resource's.
 func (o *offer) hold() error {
-	if o.lock != nil && o.lock.Held() {
-		return nil
-	}
-	lock, err := nodelock.Take(o.roots.CDI, o.resource, o.holder)
+	joined, err := o.family.take()
 	if err != nil {
 		return err
 	}
-	if o.lock != nil {
-		err = o.lock.Release()
-	}
-	o.lock = lock
-	if o.cancel == nil { // else the sockets are our own
+	taken, err := o.lock.take()
+	o.fresh = joined || taken
+	if taken && o.cancel == nil { // else the sockets are our own
 		err = errors.Join(err, leftovers(o.file, o.roots.DevicePlugins, o.socket))
 	}
 	return err
@@ -131,15 +131,12 @@ func leftovers(file *cdi.File, plugins, socket string) error {
 }
 
 // set files the devices with everything that speaks against them.
-func (o *offer) set(devices []declare.Device, all []finding.Finding, by map[string]finding.Finding) {
+func (o *offer) set(devices []declare.Device, all []finding.Finding, by map[string][]finding.Finding) {
 	o.devices = slices.Clone(devices)
 	o.byID = make(map[string]*declare.Device, len(devices))
 	for i := range o.devices {
 		d := &o.devices[i]
-		d.Faults = slices.Concat(d.Faults, all)
-		if f, ok := by[d.ID]; ok {
-			d.Faults = append(d.Faults, f)
-		}
+		d.Faults = slices.Concat(d.Faults, all, by[d.ID])
 		o.byID[d.ID] = d
 	}
 }
@@ -181,12 +178,7 @@ func (o *offer) stop() error {
 		<-o.done
 		o.cancel = nil
 	}
-	if o.lock == nil {
-		return nil
-	}
-	lock := o.lock
-	o.lock = nil
-	return lock.Release()
+	return o.lock.release()
 }
 
 // resolvable are the devices that a CDI spec may name: those that are there and have nodes. A
@@ -217,18 +209,4 @@ func resolved(d *declare.Device) cdi.Device {
 		dev.Nodes = append(dev.Nodes, cdi.Node{Path: n.Path, Host: n.Host, Permissions: n.Permissions})
 	}
 	return dev
-}
-
-// conflicts are the devices of a resource that other owners' specs define too.
-func conflicts(resource string, foreign []cdi.Foreign) map[string]finding.Finding {
-	all := make(map[string]finding.Finding)
-	for _, f := range foreign {
-		if f.Err != nil || f.Kind != resource {
-			continue
-		}
-		for _, name := range f.Names {
-			all[name] = finding.New(finding.SpecConflict(), name, finding.Evidence{Path: f.Path}).For(resource)
-		}
-	}
-	return all
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"kata-device-plugin/internal/confine"
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/journal"
 )
 
 // Passthrough is kata-device-plugin: the compile-time table, and nothing to configure.
@@ -22,38 +22,22 @@ func Passthrough(name, version string, roots host.Roots) Program {
 		Specs:    "kata.",
 		Hardware: []string{roots.VFIO(), roots.VFIODevices()},
 		// /dev/vfio may only be listed: no device can be opened any more.
-		Access: confine.Access{Read: []string{roots.Sys}, List: []string{existing(roots.VFIO())}},
+		Access: confine.Access{Read: []string{roots.Sys}, List: []string{confine.Nearest(roots.VFIO())}},
 		Memory: 32 << 20,
 	}
 }
-
-// existing is a directory, or the one above where it does not exist: /dev/vfio comes with the
-// vfio module, which outside a pod may be later.
-func existing(dir string) string {
-	if _, err := os.Stat(dir); err != nil {
-		return filepath.Dir(dir)
-	}
-	return dir
-}
-
-// Exit codes.
-const (
-	ExitOK    = 0
-	ExitError = 1
-	ExitUsage = 2
-)
 
 // Command runs a program that takes no arguments until ctx ends, and returns its exit
 // code. It logs to stderr, in JSON.
 func (p Program) Command(ctx context.Context, args []string, stderr io.Writer) int {
 	if len(args) > 0 {
 		fmt.Fprintf(stderr, "%s: unexpected argument %q: it takes no arguments and needs no configuration\n", p.Name, args[0])
-		return ExitUsage
+		return exit.Usage
 	}
-	log := Logger(stderr)
+	log := journal.Logger(stderr)
 	if err := p.Run(ctx, log); err != nil {
 		log.Error("stopped", "reason", err.Error())
-		return ExitError
+		return exit.Error
 	}
-	return ExitOK
+	return exit.OK
 }

@@ -10,6 +10,7 @@ import (
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/lookout"
 )
 
 // Program is what makes one program of the agent.
@@ -25,18 +26,22 @@ type Program struct {
 	// with them. The rules are those that it returned last where nothing has changed. nil is
 	// for rules that never change.
 	Reload func() (declare.Rules, []finding.Finding)
+	// Family names a node-wide lock that all of the program's offers need beside their own, ""
+	// for none: agents that find their resources in the same hardware, and need not have the
+	// names of resources in common, keep out of each other's way by it.
+	Family string
 	// Specs begins the names of the program's CDI specs. No other program's begin so, unless
 	// there is none that comes and goes with a configuration.
 	Specs string
 	// Hardware are directories in which something changes when the hardware does, and Files
 	// those that a configuration is in.
 	Hardware, Files []string
-	// Signals are other sources of events: each returns a channel with a value for anything
-	// that may have changed the hardware, until ctx ends. One that fails is tried again.
-	Signals []Signal
+	// Signals are other sources of events that may have changed the hardware.
+	Signals []lookout.Signal
 	// Granted is called before an answer that grants devices, and Holders with what is
-	// announced and what containers have of it, whenever that may have changed. nil is for
-	// nobody to tell.
+	// announced and what containers have of it, whenever that may have changed, never both at
+	// once: whoever was granted something before Holders is called is among the holders. nil is
+	// for nobody to tell.
 	Granted func(rules declare.Rules, resource string, devices []*declare.Device) error
 	Holders func(rules declare.Rules, announced []declare.Resource, held map[string][]string) error
 	// Holding asks kubelet who has which device, where its record on disk may be behind. nil is
@@ -47,12 +52,6 @@ type Program struct {
 	Access confine.Access
 	// Memory is where the runtime tries hard to collect garbage, in bytes.
 	Memory int64
-}
-
-// Signal is a source of events.
-type Signal struct {
-	Name string // what it is, for a person
-	Open func(context.Context) (<-chan struct{}, error)
 }
 
 // Run runs the program until ctx ends. It confines the process.

@@ -28,7 +28,7 @@ func (a *Agent) sweep(now time.Time) {
 			_, err = file.Sync(a.left(file, name.Resource, now))
 			err = errors.Join(err, leftovers(file, a.prog.Roots.DevicePlugins, name.Socket), lock.Release())
 		}
-		a.report.once("end of an earlier life of "+name.Resource, err)
+		a.report.Once("end of an earlier life of "+name.Resource, err)
 		a.swept[name.Resource] = err == nil
 		if err == nil && found && !file.Exists() {
 			a.log.Info("removed the CDI spec of an earlier life, since no device is there", "resource", name.Resource)
@@ -62,7 +62,7 @@ func (a *Agent) sweepOrphans(now time.Time) {
 	for _, o := range orphans {
 		errs = append(errs, a.sweepOrphan(o, now))
 	}
-	a.report.once("end of resources of an earlier life", errors.Join(errs...))
+	a.report.Once("end of resources of an earlier life", errors.Join(errs...))
 }
 
 // sweepOrphan takes the lock by the file's name, which is that of the spec: what is in a torn

@@ -190,7 +190,7 @@ func TestNothingLeftOfEarlierLife(t *testing.T) {
 		}
 	}
 	must(t, other.Release())
-	must(t, a.agent.refresh(t.Context()))
+	must(t, a.agent.lookout.Refresh(t.Context()))
 	if _, err := os.Stat(spec(nvswitch)); !os.IsNotExist(err) {
 		t.Errorf("when the other agent has gone: %v", err)
 	}
@@ -229,7 +229,7 @@ func TestWaiterTidiesUp(t *testing.T) {
 	}
 	n.awaitLog(a, "msg=ready")
 	must(t, other.Release())
-	must(t, a.agent.refresh(t.Context()))
+	must(t, a.agent.lookout.Refresh(t.Context()))
 	if _, err := os.Stat(spec); !os.IsNotExist(err) {
 		t.Errorf("the spec is still there: %v", err)
 	}

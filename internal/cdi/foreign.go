@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"kata-device-plugin/internal/pci"
 )
 
 // Neighbours reads the CDI specs of other owners in a directory. It never touches them.
@@ -32,9 +34,40 @@ type Foreign struct {
 	Err error
 	// Unexamined is the size of a file that was not read because of it, 0 for others.
 	Unexamined int64
-	// Version is the declared CDI version, Kind the kind, Names the devices.
+	// Version is the declared CDI version, Kind the kind, Names the devices. Of a file that
+	// cannot be read, Kind and Names are what they were when it last could: unknown is not gone.
 	Version, Kind string
 	Names         []string
+}
+
+// ClaimKind is the kind of the specs that the DRA driver makes, one for each claim that it has
+// prepared. A device in them is named by the claim's UID, its type and its address:
+// 1b9d...-gpu-0000-1b-00-0.
+const ClaimKind = "vfio.katacontainers.io/claim"
+
+// Claimed is a function that a DRA claim holds.
+type Claimed struct {
+	Name    string // of the CDI device
+	Address pci.Address
+}
+
+// Claimed are the functions that the claim of the spec holds, none where it is no claim's.
+func (f *Foreign) Claimed() []Claimed {
+	if f.Kind != ClaimKind {
+		return nil
+	}
+	var all []Claimed
+	for _, name := range f.Names {
+		parts := strings.Split(name, "-")
+		if len(parts) < 5 { // four of the address, behind whose it is
+			continue
+		}
+		at := parts[len(parts)-4:]
+		if a, err := pci.ParseAddress(at[0] + ":" + at[1] + ":" + at[2] + "." + at[3]); err == nil {
+			all = append(all, Claimed{Name: name, Address: a})
+		}
+	}
+	return all
 }
 
 // TooNew says whether Kata's Go shim refuses the file, and with it every CDI device,
@@ -74,7 +107,7 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 		}
 		seen, known := n.seen[name]
 		if !known || err != nil || seen.print != p {
-			seen = neighbour{print: p, spec: read(path, p)}
+			seen = neighbour{print: p, spec: read(path, p, seen.spec)}
 		}
 		now[name] = seen
 		all = append(all, seen.spec)
@@ -88,8 +121,8 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 // few hundred kilobytes, in which the loop does nothing else.
 const maxSpec = 256 << 10
 
-func read(path string, p print) Foreign {
-	f := Foreign{Path: path}
+func read(path string, p print, before Foreign) Foreign {
+	f := Foreign{Path: path, Kind: before.Kind, Names: before.Names}
 	switch {
 	case p.mode&unix.S_IFMT != unix.S_IFREG:
 		// To open a named pipe would wait for a writer, here and in every consumer.
@@ -104,7 +137,7 @@ func read(path string, p print) Foreign {
 		f.Err = errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
 		return f
 	}
-	f.Version, f.Kind = spec.Version, spec.Kind
+	f.Version, f.Kind, f.Names = spec.Version, spec.Kind, nil
 	for i := range spec.Devices {
 		f.Names = append(f.Names, spec.Devices[i].Name)
 	}

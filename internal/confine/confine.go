@@ -4,6 +4,8 @@ package confine
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	llsyscall "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -19,8 +21,12 @@ type Access struct {
 	// Write are directories in which files and sockets may be made, replaced
 	// and removed, and whose sockets may be connected to.
 	Write []string
+	// Trees are as Write, and directories in them may be made, removed and moved between as well.
+	Trees []string
 	// Connect are directories whose sockets may be connected to.
 	Connect []string
+	// Network keeps TCP and UDP.
+	Network bool
 }
 
 // Report says how much of it the kernel enforces.
@@ -46,6 +52,7 @@ func Process(a Access) (Report, error) {
 		read = landlock.AccessFSSet(llsyscall.AccessFSReadDir | llsyscall.AccessFSReadFile)
 		own  = read | landlock.AccessFSSet(llsyscall.AccessFSWriteFile|llsyscall.AccessFSTruncate|
 			llsyscall.AccessFSRemoveFile|llsyscall.AccessFSMakeReg|llsyscall.AccessFSMakeSock)
+		tree = own | landlock.AccessFSSet(llsyscall.AccessFSMakeDir|llsyscall.AccessFSRemoveDir|llsyscall.AccessFSRefer)
 	)
 	var rules []landlock.Rule
 	add := func(rights landlock.AccessFSSet, paths []string, sockets bool) {
@@ -60,9 +67,23 @@ func Process(a Access) (Report, error) {
 	add(read, a.Read, false)
 	add(list, a.List, false)
 	add(own, a.Write, true)
+	add(tree, a.Trees, true)
 	add(0, a.Connect, true)
-	if err := landlock.V10.BestEffort().Restrict(rules...); err != nil {
+	restrict := landlock.V10.BestEffort().Restrict
+	if a.Network {
+		restrict = landlock.V10.BestEffort().RestrictPaths
+	}
+	if err := restrict(rules...); err != nil {
 		return Report{ABI: abi}, fmt.Errorf("confine the process with Landlock: %w", err)
 	}
 	return Report{ABI: abi, Complete: abi >= 4}, nil
+}
+
+// Nearest is a directory, or the one above where it does not exist: /dev/vfio comes with the
+// vfio module, which outside a pod may be later.
+func Nearest(dir string) string {
+	if _, err := os.Stat(dir); err != nil {
+		return filepath.Dir(dir)
+	}
+	return dir
 }

@@ -41,16 +41,16 @@ func (t Table) Declare(s *host.Snapshot, _ Past) Declaration {
 			byName[r.Resource] = &Resource{} // a name may stand in several rows
 		}
 	}
-	d.Findings = append(d.Findings, entries(s)...)
+	d.Findings = append(d.Findings, Entries(s)...)
 	finding.Sort(d.Findings)
-	d.Findings = append(d.Findings, stale(s)...) // what the one or the other above may come from
+	d.Findings = append(d.Findings, Stale(s)...) // what the one or the other above may come from
 	return d
 }
 
 // device is a function that nothing refuses.
 func device(f *host.Function, resource string) Device {
 	node := Node{Path: host.DevicesDir + "/" + f.Cdev.Name, Permissions: "rw"}
-	return Device{ID: f.Address.String(), Function: *f, Present: true, Nodes: []Node{node}, Faults: faults(f, resource)}
+	return Device{ID: f.Address.String(), Function: *f, Present: true, Nodes: []Node{node}, Faults: Faults(f, resource)}
 }
 
 // Environment is empty: the VM finds its devices by itself.

@@ -67,8 +67,8 @@ func class(f *host.Function) finding.Evidence {
 	return finding.Evidence{Path: host.SysPath(f.Address, "class"), Value: f.Class.String()}
 }
 
-// faults are the reasons why a device, though there, would not start in a VM.
-func faults(f *host.Function, resource string) []finding.Finding {
+// Faults are the reasons why a device, though there, would not start in a VM.
+func Faults(f *host.Function, resource string) []finding.Finding {
 	var all []finding.Finding
 	fault := func(k finding.Kind, e ...finding.Evidence) {
 		all = append(all, finding.New(k, f.Address.String(), e...).For(resource))
@@ -100,8 +100,8 @@ func YieldsDMA(m host.Member) bool {
 	return m.Driver == "" || m.VFIO || m.Driver == "pcieport" || m.Driver == "pci-stub"
 }
 
-// entries are the findings about what is no PCI function with a character device.
-func entries(s *host.Snapshot) []finding.Finding {
+// Entries are the findings about what is no PCI function with a character device.
+func Entries(s *host.Snapshot) []finding.Finding {
 	var all []finding.Finding
 	for _, e := range s.Strays {
 		k := finding.Unreadable()
@@ -126,11 +126,11 @@ func entries(s *host.Snapshot) []finding.Finding {
 	return all
 }
 
-// stale is the finding that the mounted /dev/vfio is not the host's: a function is bound,
+// Stale is the finding that the mounted /dev/vfio is not the host's: a function is bound,
 // sysfs states its device number, and there is no node. For a moment that is normal at
 // every bind; when it lasts, the directory is not the one that the kernel writes to. Of
 // several devices the first is named: how many there are says nothing more.
-func stale(s *host.Snapshot) []finding.Finding {
+func Stale(s *host.Snapshot) []finding.Finding {
 	for i := range s.Functions {
 		f := &s.Functions[i]
 		if f.Err == nil && f.Driver != "" && f.Cdev != nil && f.Cdev.State == host.CdevPending {

@@ -122,12 +122,13 @@ func TestReasons(t *testing.T) {
 		fmt.Fprintf(&b, "  %s %s\n", x.Device, x)
 	}
 	golden(t, "reasons.golden", b.String())
-	nics := []finding.Kind{ // those of package nic
+	nics := []finding.Kind{ // those of packages nic and dra
+		finding.SharesGroup(), finding.ComesWith(),
 		finding.HostInUse(), finding.RDMAIncomplete(), finding.NoDriver(), finding.NodeMissing(), finding.Unseen(), finding.ReplacedByVFs(),
 		finding.LinksUnknown(), finding.Deselected(), finding.HeldAs(), finding.NotSelected(), finding.NoRDMA(), finding.NotDealt(),
 	}
 	for _, k := range finding.Catalogue() {
-		elsewhere := k == finding.Gone() || k == finding.ChangedClass() || slices.Contains(nics, k)
+		elsewhere := k == finding.Gone() || k == finding.ChangedClass() || k == finding.Claimed() || slices.Contains(nics, k)
 		if strings.HasPrefix(k.ID, "HST") && !seen[k.ID] && !elsewhere {
 			t.Errorf("no case has %s, %s", k.ID, k.Title)
 		}

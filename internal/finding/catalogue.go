@@ -202,6 +202,25 @@ func NotDealt() Kind {
 		"nothing: a container gets the nodes of all devices of the pool; with sharesPerDevice each device has shares of its own")
 }
 
+// Claimed: a VM may have it, also when the DRA driver has gone.
+func Claimed() Kind {
+	return kind("HST046", Warning, "a DRA claim holds the device",
+		"end the pod that uses the claim, whose UID begins the name in the evidence; if the DRA driver has been removed and no pod uses the claim any more, remove the file")
+}
+
+// What kata-dra-driver says of devices that it does not publish (family HST as well).
+
+// ComesWith: one IOMMU group is one device, with all its functions of the type.
+func ComesWith() Kind {
+	return kind("HST048", Note, "the function comes with the device that stands for its IOMMU group", "nothing: whoever has that device has the function as well")
+}
+
+// SharesGroup: what is isolated together is one device.
+func SharesGroup() Kind {
+	return kind("HST047", Warning, "another function of the IOMMU group is the device that stands for the group",
+		"have the ports above the functions separate them (ACS) for groups of their own; a claim of the device holds the whole group")
+}
+
 // What the pools of a configuration come to on this node (family CFG).
 
 // Overlap: the order of the pools decides.
@@ -267,7 +286,7 @@ func Contested() Kind {
 		"remove the other plugin from this node"))
 }
 
-// HeldElsewhere: another of this project's programs offers the resource.
+// HeldElsewhere: another of this project's programs offers the resource, or the same hardware.
 func HeldElsewhere() Kind {
 	return blocking(kind("PLG018", Warning, "another agent offers this resource on the node",
 		"remove one of the two from this node; this one takes over as soon as the other has gone"))
@@ -304,9 +323,11 @@ func Catalogue() []Kind {
 	return []Kind{
 		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(), SpecUnexamined(),
 		ConfigUnusable(), Overlap(), NoShares(), Shadowed(), NothingSelected(), SharedAndWhole(), ConfigGone(),
+		DriverUnregistered(), Plugged(), RecordDamaged(), StillAllocatable(), TypeExcluded(), NodeUnread(), KubeletSilent(),
 		NoIOMMUGroup(), NotViable(), HostInUse(), RDMAIncomplete(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
-		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(),
-		NotRegistered(), Contested(), HeldElsewhere(), InfoUnwritten(),
+		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(), Claimed(),
+		SharesGroup(), ComesWith(),
+		NotRegistered(), Contested(), HeldElsewhere(), InfoUnwritten(), LockUnusable(),
 	}
 }

@@ -18,7 +18,7 @@ func TestCatalogue(t *testing.T) {
 		seen[k.ID] = k.Title
 		ids = append(ids, k.ID)
 		family, number := k.ID[:min(3, len(k.ID))], k.ID[min(3, len(k.ID)):]
-		if !slices.Contains([]string{"CDI", "CFG", "HST", "PLG"}, family) || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
+		if !slices.Contains([]string{"CDI", "CFG", "DRA", "HST", "PLG"}, family) || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
 			t.Errorf("%q is no ID", k.ID)
 		}
 		for what, text := range map[string]string{"title": k.Title, "remedy": k.Remedy} {
@@ -56,7 +56,7 @@ func TestStable(t *testing.T) {
 		{finding.StaleMount(), "HST033 error"}, {finding.Unlisted(), "HST034 error"}, {finding.ChangedClass(), "HST035 error"},
 		{finding.SpecRejected(), "CDI004 warning"}, {finding.SpecTooNew(), "CDI005 warning"}, {finding.SpecConflict(), "CDI006 error"},
 		{finding.SpecUnwritten(), "CDI014 error"}, {finding.NotRegistered(), "PLG003 warning"}, {finding.Contested(), "PLG007 error"},
-		{finding.HeldElsewhere(), "PLG018 warning"},
+		{finding.HeldElsewhere(), "PLG018 warning"}, {finding.Claimed(), "HST046 warning"},
 	} {
 		if got := tt.kind.ID + " " + tt.kind.Severity.String(); got != tt.want {
 			t.Errorf("%q is %s, want %s", tt.kind.Title, got, tt.want)

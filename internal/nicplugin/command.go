@@ -13,7 +13,9 @@ import (
 
 	"kata-device-plugin/internal/agent"
 	"kata-device-plugin/internal/devinfo"
+	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/journal"
 )
 
 // Command runs nic-device-plugin with arguments until ctx ends, and returns its exit code. It
@@ -28,23 +30,23 @@ func Run(ctx context.Context, name, version string, program func(Options, *slog.
 	o, old, err := parse(name, args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return agent.ExitOK
+		return exit.OK
 	case errors.Is(err, errVersion):
 		fmt.Fprintln(stdout, name, version)
-		return agent.ExitOK
+		return exit.OK
 	case err != nil:
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)
-		return agent.ExitUsage
+		return exit.Usage
 	}
-	log := agent.Logger(stderr)
+	log := journal.Logger(stderr)
 	for _, f := range old {
 		log.Info("a flag of an earlier plugin has no effect", "flag", f)
 	}
 	if err := program(o, log).Run(ctx, log); err != nil {
 		log.Error("stopped", "reason", err.Error())
-		return agent.ExitError
+		return exit.Error
 	}
-	return agent.ExitOK
+	return exit.OK
 }
 
 // errVersion says that only the version was asked for.

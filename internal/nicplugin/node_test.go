@@ -17,6 +17,7 @@ import (
 
 	"kata-device-plugin/internal/agent"
 	"kata-device-plugin/internal/host"
+	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/witness"
@@ -120,7 +121,7 @@ func (n *node) run() *process {
 		}
 		return n.Links()
 	}
-	program.Signals = []agent.Signal{{Name: "events", Open: func(context.Context) (<-chan struct{}, error) { return n.events, nil }}}
+	program.Signals = []lookout.Signal{{Name: "events", Open: func(context.Context) (<-chan struct{}, error) { return n.events, nil }}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- agent.New(program, log).Run(ctx) }()

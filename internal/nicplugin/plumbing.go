@@ -3,7 +3,6 @@ package nicplugin
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/devinfo"
@@ -12,18 +11,14 @@ import (
 
 // plumbing keeps the device-info files that Multus and the CNI plugins read: one for each
 // device that a container has. They are written before the answer that grants the device, and
-// removed when no container has it.
+// removed when no container has it. The agent never calls two of its methods at once.
 type plumbing struct {
-	files devinfo.Files
-
-	mu     sync.Mutex
+	files  devinfo.Files
 	failed error // the last attempt to write one
 }
 
 // grant writes the files of devices that are about to be granted.
 func (p *plumbing) grant(rules declare.Rules, resource string, devices []*declare.Device) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.failed = nil
 	for _, d := range devices {
 		if p.failed = p.write(rules, resource, d); p.failed != nil {
@@ -51,8 +46,6 @@ func (p *plumbing) write(rules declare.Rules, resource string, d *declare.Device
 // ends, also those of running pods, whose sandbox may be made anew. Files of resources that
 // are not offered here are somebody else's.
 func (p *plumbing) holders(rules declare.Rules, announced []declare.Resource, held map[string][]string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var errs []error
 	if len(announced) > 0 {
 		errs = append(errs, p.files.Writable())

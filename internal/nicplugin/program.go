@@ -15,7 +15,9 @@ import (
 	"kata-device-plugin/internal/devinfo"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/hostnet"
+	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/nic"
+	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/uevent"
 )
@@ -59,10 +61,11 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 		},
 		Rules:    rules,
 		Reload:   config.load,
+		Family:   nodelock.NICs,
 		Specs:    "kata.nic.",
 		Hardware: []string{roots.VFIO(), roots.VFIODevices(), filepath.Join(roots.Dev, "infiniband")},
 		Files:    directories(o.Config),
-		Signals: []agent.Signal{
+		Signals: []lookout.Signal{
 			{Name: "uevents", Open: uevent.Signals},
 			{Name: "changes of links and routes", Open: hostnet.Events},
 			{Name: "SIGHUP", Open: hangup},

@@ -17,27 +17,98 @@ const SocketName = "kubelet.sock"
 // maxAnswer is what kubelet's own clients allow (pkg/kubelet/apis/podresources/client.go).
 const maxAnswer = 16 << 20
 
-// Holders are the devices that containers of running pods have, by resource. kubelet's record
-// on disk tells the same, but keeps pods that have ended until it allocates the next device.
+// Pod is what the containers of a pod have.
+type Pod struct {
+	Namespace, Name string
+	// Devices are those of device plugins, by resource.
+	Devices map[string][]string
+	// Claims are the claims that the containers use, as often as containers do.
+	Claims []Claim
+}
+
+// Claim is a claim of a container, with the CDI names that stand for its devices. kubelet names
+// all devices of a claim for each container, and some of them several times.
+type Claim struct {
+	Namespace, Name string
+	CDI             []string
+}
+
+// Pods are the running pods.
+func Pods(ctx context.Context, socket string) ([]Pod, error) {
+	var all []Pod
+	err := ask(socket, func(client podresources.PodResourcesListerClient) error {
+		list, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
+		for _, p := range list.GetPodResources() {
+			all = append(all, pod(p))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask kubelet who has which device: %w", err)
+	}
+	return all, nil
+}
+
+func pod(p *podresources.PodResources) Pod {
+	one := Pod{Namespace: p.GetNamespace(), Name: p.GetName(), Devices: map[string][]string{}}
+	for _, container := range p.GetContainers() {
+		for _, d := range container.GetDevices() {
+			one.Devices[d.GetResourceName()] = append(one.Devices[d.GetResourceName()], d.GetDeviceIds()...)
+		}
+		for _, dynamic := range container.GetDynamicResources() {
+			c := Claim{Namespace: dynamic.GetClaimNamespace(), Name: dynamic.GetClaimName()}
+			for _, r := range dynamic.GetClaimResources() {
+				for _, d := range r.GetCdiDevices() {
+					c.CDI = append(c.CDI, d.GetName())
+				}
+			}
+			one.Claims = append(one.Claims, c)
+		}
+	}
+	return one
+}
+
+// Holders are the devices of device plugins that containers of running pods have, by resource.
+// kubelet's record on disk tells the same, but keeps pods that have ended until it allocates the
+// next device.
 func Holders(ctx context.Context, socket string) (map[string][]string, error) {
+	pods, err := Pods(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string][]string{}
+	for _, p := range pods {
+		for resource, ids := range p.Devices {
+			held[resource] = append(held[resource], ids...)
+		}
+	}
+	return held, nil
+}
+
+// Allocatable are the devices that device plugins offer, by resource.
+func Allocatable(ctx context.Context, socket string) (map[string][]string, error) {
+	all := map[string][]string{}
+	err := ask(socket, func(client podresources.PodResourcesListerClient) error {
+		answer, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
+		for _, d := range answer.GetDevices() {
+			all[d.GetResourceName()] = append(all[d.GetResourceName()], d.GetDeviceIds()...)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask kubelet which devices are offered: %w", err)
+	}
+	return all, nil
+}
+
+// ask has a conversation with kubelet.
+func ask(socket string, question func(podresources.PodResourcesListerClient) error) error {
 	conn, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
-		return nil, fmt.Errorf("ask kubelet who has which device: %w", err)
+		return err
 	}
 	defer conn.Close()
-	list, err := podresources.NewPodResourcesListerClient(conn).List(ctx, &podresources.ListPodResourcesRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("ask kubelet who has which device: %w", err)
-	}
-	held := map[string][]string{}
-	for _, pod := range list.GetPodResources() {
-		for _, container := range pod.GetContainers() {
-			for _, d := range container.GetDevices() {
-				held[d.GetResourceName()] = append(held[d.GetResourceName()], d.GetDeviceIds()...)
-			}
-		}
-	}
-	return held, nil
+	return question(podresources.NewPodResourcesListerClient(conn))
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 )
 
@@ -19,7 +20,7 @@ func run() int {
 	const name = "kata-device-plugin"
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: rooted DIRECTORY")
-		return agent.ExitUsage
+		return exit.Usage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

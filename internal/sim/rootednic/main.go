@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"kata-device-plugin/internal/agent"
+	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/nicplugin"
 )
@@ -28,7 +29,7 @@ func run() int {
 	const name, version = "nic-device-plugin", "simulated"
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: rootednic DIRECTORY [FLAG ...]")
-		return agent.ExitUsage
+		return exit.Usage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
