@@ -1,0 +1,72 @@
+package dradriver
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// api is what the driver asks the API server.
+type api struct {
+	client kubernetes.Interface
+	node   string
+}
+
+// connect makes a client with a kubeconfig, or with the pod's service account where that is "".
+// It does not talk to the API server yet.
+func connect(kubeconfig, agent string) (kubernetes.Interface, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	config.UserAgent = agent
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server: %w", err)
+	}
+	return client, nil
+}
+
+// claim reads a claim. It returns nil when there is none.
+func (a *api) claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error) {
+	c, err := a.client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read claim %s/%s: %w", namespace, name, err)
+	}
+	return c, nil
+}
+
+// nodeState is what the node's object says.
+type nodeState struct {
+	uid         types.UID
+	allocatable map[string]int64 // extended resources, by name
+}
+
+// state reads the node's object.
+func (a *api) state(ctx context.Context) (nodeState, error) {
+	n, err := a.client.CoreV1().Nodes().Get(ctx, a.node, metav1.GetOptions{})
+	if err != nil {
+		return nodeState{}, fmt.Errorf("read node %s: %w", a.node, err)
+	}
+	s := nodeState{uid: n.UID, allocatable: map[string]int64{}}
+	for name, q := range n.Status.Allocatable {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+			s.allocatable[string(name)] = q.Value()
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,112 @@
+package dradriver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kata-device-plugin/internal/podresources"
+	"kata-device-plugin/internal/prepare"
+)
+
+const (
+	// askTimeout is how long an answer may take. To wait for one never keeps the hardware from
+	// being looked at.
+	askTimeout = 5 * time.Second
+	// askRetry is when to ask again after no answer.
+	askRetry = 2 * time.Second
+	// sweepEvery is how many polls lie between two searches for claims that have ended.
+	sweepEvery = 10
+)
+
+// answers are what kubelet and the API server said last. A question that fails leaves the answer
+// that there was.
+type answers struct {
+	mu      sync.Mutex
+	view    *prepare.View // nil while kubelet has never answered
+	node    *nodeState    // nil while the API server has never answered
+	viewErr error
+	nodeErr error
+}
+
+// last are the answers, and what is wrong with them.
+func (a *answers) last() (view *prepare.View, viewErr error, node *nodeState, nodeErr error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.view, a.viewErr, a.node, a.nodeErr
+}
+
+// keepAsking asks until ctx ends.
+func (d *Driver) keepAsking(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		next := d.options.Poll
+		if !d.ask(ctx) {
+			next = min(next, askRetry)
+		}
+		d.checkSlices(ctx)
+		timer.Reset(next)
+		d.lookout.Poke()
+	}
+}
+
+// ask asks both, and says whether both have answered.
+func (d *Driver) ask(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	v, viewErr := view(ctx, d.roots.PodResources+"/"+podresources.SocketName)
+	n, nodeErr := d.api.state(ctx)
+	a := &d.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.viewErr, a.nodeErr = viewErr, nodeErr
+	if viewErr == nil {
+		a.view = &v
+	}
+	if nodeErr == nil {
+		a.node = &n
+	}
+	return viewErr == nil && nodeErr == nil
+}
+
+// checkSlices looks whether the API server has what was published.
+func (d *Driver) checkSlices(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	published, err := d.publisher.check(ctx, time.Now())
+	if ctx.Err() == nil {
+		d.journal.Once("ResourceSlices at the API server", err)
+	}
+	if err == nil {
+		d.plugin.metrics.slices.WithLabelValues("published").Set(float64(published))
+	}
+}
+
+// keepSweeping looks for claims that have ended, until ctx ends.
+func (d *Driver) keepSweeping(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery * d.options.Poll)
+	defer ticker.Stop()
+	for {
+		released, err := d.engine.Sweep(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		d.journal.Once("search for claims that have ended", err)
+		for _, uid := range released {
+			d.plugin.metrics.released.Inc()
+			d.plugin.events.onNode(reasonReleased, "claim "+uid+" was released: neither the API server nor kubelet knows it any more")
+			d.lookout.Poke()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package dradriver
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+
+	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/finding"
+	"kata-device-plugin/internal/lookout"
+	"kata-device-plugin/internal/prepare"
+)
+
+const (
+	// unsettled is how long the first publication waits for what the kernel is only passing
+	// through: a driver that starts beside a rebind would take a device from the slices and put
+	// it back.
+	unsettled = 5 * time.Second
+	// soon is how often it is looked whether kubelet has registered the driver, which sends no
+	// event, until it has.
+	soon = time.Second
+	// recordsTimeout is how long to wait for the records, which a call may have locked.
+	recordsTimeout = 5 * time.Second
+)
+
+// state is what the loop knows. Only the loop uses it.
+type state struct {
+	begun     time.Time
+	torn      bool // of the last look
+	records   prepare.State
+	published map[string]*dra.Device // by name, as published last
+	pool      *resourceslice.Pool    // the last one
+	told      map[string]bool        // findings of which there was an event
+}
+
+// keepLooking looks, publishes and reports until ctx ends.
+func (d *Driver) keepLooking(ctx context.Context) {
+	d.state.begun = time.Now()
+	for within := time.Duration(0); ; {
+		how, ok := d.lookout.Wait(ctx, within)
+		if !ok {
+			return
+		}
+		if how != lookout.None {
+			snapshot := d.lookout.Observe(how)
+			d.state.torn = snapshot.Torn() || snapshot.Partial()
+			d.inventory.Store(dra.Take(snapshot))
+			d.plugin.metrics.looked.SetToCurrentTime()
+		}
+		d.lookout.Done() // who asked may hold the records, which come next
+		inventory := d.inventory.Load()
+		if inventory == nil {
+			continue
+		}
+		within = d.settle(ctx, inventory)
+	}
+}
+
+// settle makes everything agree with an inventory, and returns when to do so again without any
+// reason.
+func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Duration {
+	d.reconcile(ctx, inventory)
+	w, found := d.world(inventory)
+	offers := w.offers()
+	found = append(found, inventory.Findings...)
+	for i := range offers {
+		o := &offers[i]
+		if o.unpublished != nil {
+			found = append(found, *o.unpublished)
+		}
+		for _, f := range o.against {
+			found = append(found, f)
+		}
+	}
+	finding.Sort(found)
+	d.publish(offers, w.tainted)
+	d.plugin.feed.set(d.options.Node, offers)
+	d.plugin.metrics.offer(offers)
+	d.plugin.metrics.records(d.state.records.Records, len(d.state.records.Damaged))
+	return d.report(found, offers)
+}
+
+// reconcile brings what is on disk up to date. What cannot be read now is as it was.
+func (d *Driver) reconcile(ctx context.Context, inventory *dra.Inventory) {
+	ctx, cancel := context.WithTimeout(ctx, recordsTimeout)
+	defer cancel()
+	now, err := d.engine.Reconcile(ctx, inventory)
+	d.journal.Once("records of claims", err)
+	if now.Withheld != nil {
+		d.state.records = now
+	}
+}
+
+// world is all that decides, and what is wrong with it.
+func (d *Driver) world(inventory *dra.Inventory) (*world, []finding.Finding) {
+	view, viewErr, node, nodeErr := d.answers.last()
+	var found []finding.Finding
+	if viewErr != nil {
+		found = append(found, finding.New(finding.KubeletSilent(), "", finding.Evidence{Path: viewErr.Error()}))
+	}
+	if nodeErr != nil {
+		found = append(found, finding.New(finding.NodeUnread(), "", finding.Evidence{Path: nodeErr.Error()}))
+	}
+	w := &world{
+		inventory: inventory, withheld: d.state.records.Withheld, records: d.state.records.Records,
+		before: d.state.published, tainted: !d.plugin.untainted.Load(),
+	}
+	if view == nil || node == nil {
+		return w, found // nothing is published yet
+	}
+	w.plugged = view.Plugged
+	w.refused = d.owner.settle(inventory, d.options.Excluded, node.allocatable)
+	return w, found
+}
+
+// publish hands the offers to the API server, if they are not what it has been handed. Before
+// kubelet and the API server have answered once, and while the kernel is in between two states,
+// a publication would only be taken back.
+func (d *Driver) publish(offers []offer, tainted bool) {
+	view, _, node, _ := d.answers.last()
+	if view == nil || node == nil || d.state.pool == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
+		return
+	}
+	all := published(offers, tainted)
+	pool := dra.Pool(all)
+	if d.state.pool != nil && reflect.DeepEqual(*d.state.pool, pool) {
+		return
+	}
+	err := d.publisher.publish(pool, node.uid)
+	d.journal.Once("publication of devices", err)
+	if err != nil {
+		return
+	}
+	d.plugin.metrics.slices.WithLabelValues("wanted").Set(float64(len(pool.Slices)))
+	before := d.state.published
+	d.state.pool, d.state.published = &pool, map[string]*dra.Device{}
+	var added, gone []string
+	for _, o := range all {
+		d.state.published[o.Device.Name] = o.Device
+		if before[o.Device.Name] == nil {
+			added = append(added, o.Device.Name)
+		}
+	}
+	for name := range before {
+		if d.state.published[name] == nil {
+			gone = append(gone, name)
+		}
+	}
+	d.logPublished(added, gone)
+}
+
+func (d *Driver) logPublished(added, gone []string) {
+	if len(added) > 0 {
+		d.log.Info("published", "device", added)
+	}
+	if len(gone) > 0 {
+		d.log.Info("published no longer", "device", gone)
+	}
+}
+
+// report tells the log, the probes and people what is the case, and returns when to look at it
+// again.
+func (d *Driver) report(found []finding.Finding, offers []offer) time.Duration {
+	d.tell(found)
+	d.journal.Findings(found)
+	registered := d.registered()
+	d.plugin.metrics.setRegistered(registered)
+	var why []string
+	for _, f := range found {
+		if f.Blocks {
+			why = append(why, f.String())
+		}
+	}
+	if !registered {
+		why = append(why, finding.New(finding.DriverUnregistered(), "", finding.Evidence{Path: dra.Driver}).String())
+	}
+	ready := len(why) == 0 && d.state.pool != nil
+	d.health.Ready(ready)
+	d.journal.Ready(ready, strings.Join(why, "; "), d.version, summary(offers))
+	if !ready {
+		return soon
+	}
+	return d.options.Poll
+}
+
+// registered says whether kubelet has registered the driver.
+func (d *Driver) registered() bool {
+	s := d.helper.RegistrationStatus()
+	return s != nil && s.PluginRegistered
+}
+
+// tell makes an event of what somebody has to do something about, once.
+func (d *Driver) tell(found []finding.Finding) {
+	now := map[string]bool{}
+	for _, f := range found {
+		reason := ""
+		switch f.ID {
+		case finding.HeldElsewhere().ID, finding.StillAllocatable().ID, finding.Plugged().ID:
+			reason = reasonNotOffered
+		case finding.RecordDamaged().ID:
+			reason = reasonDamaged
+		default:
+			continue
+		}
+		now[f.Key()] = true
+		if !d.state.told[f.Key()] {
+			d.plugin.events.onNode(reason, fmt.Sprintf("%s %s: %s", f.Device, f, f.Remedy))
+		}
+	}
+	d.state.told = now
+}
+
+// summary says how many devices of each type can be had: "gpu 8/8".
+func summary(offers []offer) []string {
+	free, all := map[dra.Type]int{}, map[dra.Type]int{}
+	for _, o := range offers {
+		all[o.device.Type]++
+		if o.unpublished == nil && len(o.against) == 0 {
+			free[o.device.Type]++
+		}
+	}
+	lines := []string{}
+	for _, t := range dra.Types() {
+		if all[t] > 0 {
+			lines = append(lines, fmt.Sprintf("%s %d/%d", t, free[t], all[t]))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,111 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/claim"
+	"kata-device-plugin/internal/dra"
+)
+
+// State is what the records amount to.
+type State struct {
+	Records []claim.Record
+	Damaged []claim.Damaged
+	// Withheld are functions of claims whose records cannot be trusted, by address, and why.
+	Withheld map[string]string
+}
+
+// Reconcile makes what is on disk agree with an inventory: it ends what an earlier process began
+// and did not end, makes the CDI specs of prepared claims name what is there, and removes those
+// that belong to no claim. It goes on after an error.
+func (e *Engine) Reconcile(ctx context.Context, inventory *dra.Inventory) (State, error) {
+	unlock, err := e.Records.Lock(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	s, err := e.reconcile(inventory)
+	return s, errors.Join(err, unlock())
+}
+
+func (e *Engine) reconcile(inventory *dra.Inventory) (State, error) {
+	records, broken, err := e.Records.List()
+	if err != nil {
+		return State{}, err
+	}
+	s := State{Withheld: map[string]string{}}
+	known := map[string]bool{}
+	var errs []error
+	for _, r := range records {
+		known[r.UID] = true
+		kept, err := e.settle(r, inventory)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("claim %s/%s: %w", r.Namespace, r.Name, err))
+		}
+		if kept != nil {
+			s.Records = append(s.Records, *kept)
+		}
+	}
+	for _, b := range broken {
+		known[b.UID] = true
+		errs = append(errs, e.aside(b))
+		for _, a := range e.remains(b) {
+			s.Withheld[a] = "the record of claim " + b.UID + " cannot be read: " + b.Err.Error()
+		}
+	}
+	s.Damaged = broken
+	return s, errors.Join(append(errs, e.sweepSpecs(known))...)
+}
+
+// settle brings one claim up to date. It returns what is left of it.
+func (e *Engine) settle(r claim.Record, inventory *dra.Inventory) (*claim.Record, error) {
+	switch {
+	case r.State == claim.Unpreparing:
+		return nil, e.unprepare(r.UID)
+	case r.State == claim.Prepared && r.Boot == e.Boot:
+		before := r.Devices
+		r.Devices = append([]claim.Device(nil), before...)
+		if err := e.resolve(r.Devices, r.UID, inventory); err != nil {
+			return &r, err
+		}
+		if !sameNodes(before, r.Devices) {
+			return &r, e.Records.Put(r)
+		}
+		return &r, nil
+	case r.State == claim.Prepared:
+		// The node has started anew, and with it every pod: kubelet asks again for those that
+		// it still wants. Until then the hardware is the claim's, and nothing resolves.
+		r.State, r.Boot, r.Changed = claim.Preparing, e.Boot, e.Now()
+		if err := e.Records.Put(r); err != nil {
+			return &r, err
+		}
+	}
+	return &r, e.forget(r.UID)
+}
+
+// aside puts a record away that cannot be trusted, once.
+func (e *Engine) aside(b claim.Damaged) error {
+	if b.Quarantined || b.Newer || b.Unread {
+		return nil
+	}
+	e.Log.Error("put the record of a claim aside, which cannot be read", "claim", b.UID, "reason", b.Err.Error())
+	return e.Records.Quarantine(b.UID)
+}
+
+// sweepSpecs removes the CDI specs of claims that there is no record of.
+func (e *Engine) sweepSpecs(known map[string]bool) error {
+	orphans, err := cdi.Orphans(e.CDI, specs, nil)
+	errs := []error{err}
+	for _, o := range orphans {
+		uid, _, _ := strings.Cut(o.Name, ".")
+		if known[uid] {
+			continue
+		}
+		errs = append(errs, o.Remove())
+		e.Log.Info("removed the CDI spec of a claim that there is no record of", "claim", uid)
+	}
+	return errors.Join(errs...)
+}
