@@ -65,7 +65,7 @@ test-consumers: ## Read our CDI specs with the libraries that Kata is built with
 # compile it. That is done once, by the linters, which have vet among them.
 .PHONY: test-kubelet
 test-kubelet: ## Run the tests against kubelet's own device manager
-	go -C test test -vet=off ./...
+	go -C test test -vet=off ./demo/... ./e2e/... ./harness/... ./kubelet/...
 	@go -C test test -vet=off -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
 
 # The second module file has the version; the tag chooses the file in test/kubelet that fits.
@@ -80,6 +80,10 @@ test-kubelet-1.34: ## Run the same tests against kubelet 1.34's device manager
 e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybox-static, iproute2)
 	go -C test test -vet=off -tags=node -count=1 -v -timeout=10m ./peer
 	go -C test test -vet=off -tags=node -count=1 -v -parallel=4 -timeout=40m ./node
+
+.PHONY: e2e-dra
+e2e-dra: ## Run the DRA driver against the API server, the scheduler and kubelet's DRA manager
+	go -C test test -vet=off -count=1 -v -timeout=30m ./plane ./policy ./examples ./dra
 
 .PHONY: e2e-cluster
 e2e-cluster: dist/kata-device-plugin.oci.tar dist/kata-device-plugin.yaml ## Run the image and the manifests on a whole cluster (needs what e2e-node needs)
@@ -156,6 +160,7 @@ image: $(PROGRAMS:%=dist/%.oci.tar) ## Write the container images (amd64, arm64)
 
 # What each image says of itself. A program without a line here gets no image.
 dist/kata-device-plugin.oci.tar: DESCRIPTION := Announces VFIO-bound GPUs and NVSwitches to kubelet, for Kata VMs
+dist/kata-dra-driver.oci.tar: DESCRIPTION := Offers VFIO-bound devices to claims of Dynamic Resource Allocation, for Kata VMs
 dist/nic-device-plugin.oci.tar: DESCRIPTION := Announces NICs, SR-IOV VFs and shared RDMA devices to kubelet, as a file says
 
 dist/%.oci.tar: probe

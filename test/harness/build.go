@@ -56,3 +56,21 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	}
 	return strings.TrimSpace(out.String()), nil
 }
+
+// BuildDRADriver is BuildPlugin for kata-dra-driver. Its flags follow behind the directory.
+func BuildDRADriver(ctx context.Context, outDir string) (path string, err error) {
+	return build(ctx, outDir, "rooteddra")
+}
+
+// Manifests renders the manifests of a program, as kubectl does.
+func Manifests(ctx context.Context, program string) (string, error) {
+	root, err := run(ctx, "", "list", "-m", "-f", "{{.Dir}}", product)
+	if err != nil {
+		return "", fmt.Errorf("find the module %s: %w", product, err)
+	}
+	text, err := run(ctx, filepath.Join(root, "tools"), "run", "./manifests", filepath.Join(root, "deploy", program))
+	if err != nil {
+		return "", fmt.Errorf("render the manifests of %s: %w", program, err)
+	}
+	return text, nil
+}
