@@ -3,7 +3,8 @@
 # read-only root, the default seccomp profile, the manifest's directories and the in-memory one, and
 # for nic-device-plugin the host's network. Asks the probe in the image, and stops it. Needs root,
 # containerd and runc, and says SKIPPED without them. `make container` has built the images. There is
-# no device here and no configuration: it shows that the images start.
+# no device here, no configuration, no kubelet and no API server: it shows that the images start, and
+# that kata-dra-driver is alive and not ready until somebody answers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,10 +48,10 @@ await() {
 
 await client version || { cat "$dir/containerd.log"; exit 1; }
 mkdir -m 0750 "$dir/device-plugins"
-mkdir -p "$dir/vfio" "$dir/cdi" "$dir/devinfo" "$dir/config/"{own,sriov,rdma}
+mkdir -p "$dir/vfio" "$dir/cdi" "$dir/devinfo" "$dir/config/"{own,sriov,rdma} "$dir/"{registry,plugin,pod-resources,api}
 common=(--rm --read-only --seccomp
-  --mount "type=bind,src=$dir/device-plugins,dst=/var/lib/kubelet/device-plugins,options=rbind:rw"
   --mount "type=bind,src=$dir/cdi,dst=/var/run/cdi,options=rbind:rw")
+plugins=(--mount "type=bind,src=$dir/device-plugins,dst=/var/lib/kubelet/device-plugins,options=rbind:rw")
 for capability in CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP \
   NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE; do
   common+=(--cap-drop "CAP_$capability")
@@ -72,8 +73,12 @@ try() {
   runner=$!
   await probe -service=liveness
   echo "alive: $(probe -service=liveness 2>&1)"
-  await probe
-  echo "ready: $(probe 2>&1)"
+  if [[ $program == kata-dra-driver ]]; then
+    if probe; then echo "ready without a kubelet and an API server" >&2; exit 1; fi
+  else
+    await probe
+    echo "ready: $(probe 2>&1)"
+  fi
   pid=$(client task ls | awk '$1 == "plugin" {print $2}')
   for line in $'Uid:\t0\t0\t0\t0' $'CapEff:\t0000000000000000' $'CapBnd:\t0000000000000000' $'NoNewPrivs:\t1' $'Seccomp:\t2'; do
     grep -qxF "$line" "/proc/$pid/status" || { echo "the process does not have $line" >&2; exit 1; }
@@ -91,11 +96,27 @@ try() {
   echo "a flag that it does not know: exit 2"
 }
 
-try kata-device-plugin "" --memory-limit $((64 << 20)) \
+try kata-device-plugin "" "${plugins[@]}" --memory-limit $((64 << 20)) \
   --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"
-try nic-device-plugin --dev-dir=/host/dev --memory-limit $((128 << 20)) --net-host \
+try nic-device-plugin --dev-dir=/host/dev "${plugins[@]}" --memory-limit $((128 << 20)) --net-host \
   --mount "type=bind,src=/dev,dst=/host/dev,options=rbind:ro" \
   --mount "type=bind,src=$dir/devinfo,dst=/var/run/k8s.cni.cncf.io/devinfo/dp,options=rbind:rw" \
   --mount "type=bind,src=$dir/config/own,dst=/etc/nic-device-plugin,options=rbind:ro" \
   --mount "type=bind,src=$dir/config/sriov,dst=/etc/pcidp,options=rbind:ro" \
   --mount "type=bind,src=$dir/config/rdma,dst=/k8s-rdma-shared-dev-plugin,options=rbind:ro"
+
+# Nobody listens on the port.
+cat >"$dir/api/config" <<CONFIG
+apiVersion: v1
+kind: Config
+clusters: [{name: nobody, cluster: {server: "https://127.0.0.1:9"}}]
+contexts: [{name: nobody, context: {cluster: nobody}}]
+current-context: nobody
+CONFIG
+own=/var/lib/kubelet/plugins/vfio.katacontainers.io
+try kata-dra-driver --kubeconfig=/api/config --memory-limit $((256 << 20)) --env NODE_NAME=node --env POD_UID=uid \
+  --mount "type=bind,src=$dir/api,dst=/api,options=rbind:ro" \
+  --mount "type=bind,src=$dir/registry,dst=/var/lib/kubelet/plugins_registry,options=rbind:rw" \
+  --mount "type=bind,src=$dir/plugin,dst=$own,options=rbind:rw" \
+  --mount "type=bind,src=$dir/pod-resources,dst=/var/lib/kubelet/pod-resources,options=rbind:ro" \
+  --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"

@@ -17,6 +17,7 @@ func variableExceptions() map[string]string {
 	return map[string]string{
 		"cmd/kata-device-plugin.version": "set by the linker",
 		"cmd/nic-device-plugin.version":  "set by the linker",
+		"cmd/kata-dra-driver.version":    "set by the linker",
 	}
 }
 

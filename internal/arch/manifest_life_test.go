@@ -7,7 +7,7 @@ func lifeRules(p plugin) []manifestRule {
 	socket := "-addr=unix:///run/" + p.name + "/health.sock"
 	ready := []string{"/grpc_health_probe", socket}
 	alive := []string{"/grpc_health_probe", socket, "-service=liveness"}
-	return []manifestRule{{
+	return []manifestRule{updateRule(p), {
 		name: "probes",
 		why:  "alive is about the process alone, since a restart mends nothing else; ready is everything it is there for",
 		check: func(d *deployment) error {
@@ -67,29 +67,6 @@ func lifeRules(p plugin) []manifestRule {
 			func(d *deployment) { d.container().Resources.Requests = nil },
 		},
 	}, {
-		name: "rolling update",
-		why:  "two copies on one node would wait for each other, and a bad version must not reach every node",
-		check: func(d *deployment) error {
-			u := d.DaemonSet.Spec.UpdateStrategy
-			surge := fmt.Sprint(u.RollingUpdate.MaxSurge)
-			if u.Type != "RollingUpdate" || surge != "0" {
-				return fmt.Errorf("update strategy %s with maxSurge %s, want RollingUpdate with 0", u.Type, surge)
-			}
-			if m := fmt.Sprint(u.RollingUpdate.MaxUnavailable); m == "0" || m == "100%" || m == "<nil>" {
-				return fmt.Errorf("maxUnavailable is %s, want some nodes but not all", m)
-			}
-			if d.DaemonSet.Spec.MinReadySeconds < 1 {
-				return fmt.Errorf("minReadySeconds is %d: a pod that is ready for a moment would do", d.DaemonSet.Spec.MinReadySeconds)
-			}
-			return nil
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { d.DaemonSet.Spec.UpdateStrategy.Type = "OnDelete" },
-			func(d *deployment) { d.DaemonSet.Spec.UpdateStrategy.RollingUpdate.MaxSurge = 1 },
-			func(d *deployment) { d.DaemonSet.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = "100%" },
-			func(d *deployment) { d.DaemonSet.Spec.MinReadySeconds = 0 },
-		},
-	}, {
 		name: "end",
 		why:  "it exits within a second, and a node that shuts down has few of them",
 		check: func(d *deployment) error {
@@ -103,4 +80,47 @@ func lifeRules(p plugin) []manifestRule {
 			func(d *deployment) { *d.pod().TerminationGracePeriodSeconds = 30 },
 		},
 	}}
+}
+
+// updateRule is about how one version takes over from another.
+func updateRule(p plugin) manifestRule {
+	why := "two copies on one node would wait for each other"
+	none, some := "maxSurge", "maxUnavailable"
+	if p.together != "" {
+		why, none, some = p.together, some, none
+	}
+	return manifestRule{
+		name: "rolling update",
+		why:  why + ", and a bad version must not reach every node",
+		check: func(d *deployment) error {
+			u := d.DaemonSet.Spec.UpdateStrategy
+			is := map[string]string{"maxSurge": fmt.Sprint(u.RollingUpdate.MaxSurge), "maxUnavailable": fmt.Sprint(u.RollingUpdate.MaxUnavailable)}
+			if u.Type != "RollingUpdate" || is[none] != "0" {
+				return fmt.Errorf("update strategy %s with %s %s, want RollingUpdate with 0", u.Type, none, is[none])
+			}
+			if m := is[some]; m == "0" || m == "100%" || m == "<nil>" {
+				return fmt.Errorf("%s is %s, want some nodes but not all", some, m)
+			}
+			if d.DaemonSet.Spec.MinReadySeconds < 1 {
+				return fmt.Errorf("minReadySeconds is %d: a pod that is ready for a moment would do", d.DaemonSet.Spec.MinReadySeconds)
+			}
+			return nil
+		},
+		breaks: []func(*deployment){
+			func(d *deployment) { d.DaemonSet.Spec.UpdateStrategy.Type = "OnDelete" },
+			func(d *deployment) { *limit(d, none) = 1 },
+			func(d *deployment) { *limit(d, some) = "100%" },
+			func(d *deployment) { *limit(d, some) = nil },
+			func(d *deployment) { d.DaemonSet.Spec.MinReadySeconds = 0 },
+		},
+	}
+}
+
+// limit is one of the two limits of a rolling update.
+func limit(d *deployment, name string) *any {
+	u := &d.DaemonSet.Spec.UpdateStrategy.RollingUpdate
+	if name == "maxSurge" {
+		return &u.MaxSurge
+	}
+	return &u.MaxUnavailable
 }

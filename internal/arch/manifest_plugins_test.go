@@ -8,22 +8,44 @@ import (
 	"testing"
 
 	"kata-device-plugin/internal/devinfo"
+	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/nicplugin"
 )
 
-// plugin is what is a program's own in its deployment. All else is the same for every one of
+// plugin is what is a program's own in its deployment: of a plugin, or of the DRA driver. All else is the same for every one of
 // them, and so are the rules.
 type plugin struct {
 	name string
 	// hostNetwork says what for the program needs the host's network. "" is for one that does
 	// not, and then has no network at all.
 	hostNetwork string
-	args        []string
-	hostPaths   []hostPath
-	configMaps  []configPlace
+	// api says what for the program needs the API server. "" is for one that does not.
+	api string
+	// together says why two copies on one node during an update are better than none. "" is for
+	// one of which the second would wait for the first.
+	together string
+	// mode is the value of the node label passthrough-mode that its nodes have. "" is for one that
+	// runs on all nodes but those of the DRA driver.
+	mode string
+	args []string
+	env  []variable
+	// ports are those that it is asked on.
+	ports      []port
+	hostPaths  []hostPath
+	configMaps []configPlace
 	// request and limit are of memory.
 	request, limit string
+}
+
+// variable is what the program is told of itself, by the downward API.
+type variable struct{ name, field, why string }
+
+// port is a TCP port of the pod.
+type port struct {
+	name   string
+	number int
+	why    string
 }
 
 // hostPath is a directory of the host with the reason why it is mounted.
@@ -74,7 +96,31 @@ func deployed() []plugin {
 			{"rdma-devices", "/k8s-rdma-shared-dev-plugin", "that of the RDMA shared device plugin, as its manifest names it"},
 		},
 		request: "32Mi", limit: "128Mi", // files of people's make, and nodes with thousands of VFs
-	}}
+	}, driver(cdi)}
+}
+
+// driver is the row of the DRA driver.
+func driver(cdi string) plugin {
+	const registry, own, pods = "/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins/" + dra.Driver, "/var/lib/kubelet/pod-resources"
+	return plugin{
+		name:     "kata-dra-driver",
+		api:      "the node's slices, and what is allocated to the claims that kubelet names",
+		together: "kubelet removes the slices of a driver that is away, and pods with claims neither start nor end",
+		mode:     modeDRA,
+		env: []variable{
+			{"NODE_NAME", "spec.nodeName", "whose devices they are"},
+			{"POD_UID", "metadata.uid", "keeps the sockets of two copies apart"},
+		},
+		ports: []port{{"metrics", 9817, "Prometheus asks"}},
+		hostPaths: []hostPath{
+			{path: registry, kind: "Directory", at: registry, why: "kubelet finds the driver's socket there"},
+			{path: own, kind: "DirectoryOrCreate", at: own, why: "the driver's socket, and the records of claims"},
+			{path: cdi, kind: "DirectoryOrCreate", at: cdi, why: "CDI specs of claims, and the locks that keep it and the plugins apart"},
+			{path: pods, kind: "DirectoryOrCreate", at: pods, readOnly: true, why: "kubelet says which container has which device"},
+			{path: "/dev/vfio", kind: "DirectoryOrCreate", at: "/dev/vfio", readOnly: true, why: "which nodes are there"},
+		},
+		request: "64Mi", limit: "256Mi", // with the client for the API server, and nodes with hundreds of VFs
+	}
 }
 
 // TestDifferencesHaveReasons: whatever a program has that others have not.
@@ -83,6 +129,16 @@ func TestDifferencesHaveReasons(t *testing.T) {
 		for _, h := range p.hostPaths {
 			if h.why == "" {
 				t.Errorf("%s mounts %s, and nobody says why", p.name, h.path)
+			}
+		}
+		for _, e := range p.env {
+			if e.why == "" {
+				t.Errorf("%s is told %s, and nobody says why", p.name, e.name)
+			}
+		}
+		for _, o := range p.ports {
+			if o.why == "" {
+				t.Errorf("%s has the port %s, and nobody says why", p.name, o.name)
 			}
 		}
 		for _, c := range p.configMaps {
@@ -97,9 +153,15 @@ func TestDifferencesHaveReasons(t *testing.T) {
 func TestManifestsFitThePrograms(t *testing.T) {
 	for _, p := range deployed() {
 		roots := host.System(p.name)
-		want := []string{roots.DevicePlugins, roots.CDI, roots.Run}
-		if p.name == "nic-device-plugin" {
-			want = append(want, devinfo.Directory, roots.PodResources)
+		want := []string{roots.CDI, roots.Run}
+		switch p.name {
+		case "kata-device-plugin":
+			want = append(want, roots.DevicePlugins, roots.VFIO())
+		case "kata-dra-driver":
+			const kubelet = "/var/lib/kubelet/" // the default of --kubelet-dir
+			want = append(want, roots.PodResources, roots.VFIO(), kubelet+"plugins_registry", kubelet+"plugins/"+dra.Driver)
+		case "nic-device-plugin":
+			want = append(want, roots.DevicePlugins, devinfo.Directory, roots.PodResources)
 			for _, file := range nicplugin.DefaultConfig() {
 				want = append(want, path.Dir(file))
 			}
@@ -108,8 +170,6 @@ func TestManifestsFitThePrograms(t *testing.T) {
 					want = append(want, dir)
 				}
 			}
-		} else {
-			want = append(want, roots.VFIO())
 		}
 		var got []string
 		for _, m := range readDeployment(t, p).container().VolumeMounts {
@@ -119,6 +179,25 @@ func TestManifestsFitThePrograms(t *testing.T) {
 		slices.Sort(want)
 		if err := same("mounts", got, want); err != nil {
 			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+}
+
+// TestManifestFitsTheDriver: the variables that it reads and the port that it opens by default are
+// those of its manifest.
+func TestManifestFitsTheDriver(t *testing.T) {
+	p := driver("")
+	var env []string
+	for _, e := range p.env {
+		env = append(env, e.name)
+	}
+	if err := same("variables", literals(t, "internal/dradriver", calledWith(map[string]int{"getenv": 0})), env); err != nil {
+		t.Error(err)
+	}
+	defaults := literals(t, "internal/dradriver", calledWith(map[string]int{"flags.StringVar": 2}))
+	for _, want := range []string{fmt.Sprintf(":%d", p.ports[0].number), "/var/lib/kubelet"} {
+		if !slices.Contains(defaults, want) {
+			t.Errorf("no flag has the default %s: %v", want, defaults)
 		}
 	}
 }

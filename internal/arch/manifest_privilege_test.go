@@ -8,7 +8,7 @@ import (
 // privilegeRules are about what the plugin may do beyond what it does.
 func privilegeRules(p plugin) []manifestRule {
 	yes, no, one := true, false, 1
-	return []manifestRule{{
+	return []manifestRule{credentialRule(p), inputRule(p), {
 		name: "one container",
 		why:  "every rule about the container would have to hold for the others too",
 		check: func(d *deployment) error {
@@ -97,28 +97,80 @@ func privilegeRules(p plugin) []manifestRule {
 			return same("hostUsers", show(d.pod().HostUsers), "absent")
 		},
 		breaks: []func(*deployment){func(d *deployment) { d.pod().HostUsers = &no }},
-	}, {
-		name: "no API credential",
-		why:  "it does not talk to the API server",
+	}}
+}
+
+// credentialRule is about what the program may say to the API server.
+func credentialRule(p plugin) manifestRule {
+	yes, no := true, false
+	if p.api == "" {
+		return manifestRule{
+			name: "no API credential",
+			why:  "it does not talk to the API server",
+			check: func(d *deployment) error {
+				return first(
+					same("automountServiceAccountToken", show(d.pod().AutomountServiceAccountToken), "false"),
+					same("serviceAccountName", d.pod().ServiceAccountName, ""),
+					same("objects for the API server", d.API, apiObjects{}),
+				)
+			},
+			breaks: []func(*deployment){
+				func(d *deployment) { d.pod().AutomountServiceAccountToken = nil },
+				func(d *deployment) { d.pod().ServiceAccountName = p.name },
+				func(d *deployment) { d.API.Roles = []clusterRole{{}} },
+			},
+		}
+	}
+	return manifestRule{
+		name: "API credential",
+		why:  "it needs " + p.api + "; the account is its own, and no other pod gets the token without asking",
 		check: func(d *deployment) error {
+			if len(d.API.Accounts) != 1 {
+				return fmt.Errorf("there are %d service accounts, want 1", len(d.API.Accounts))
+			}
+			a := d.API.Accounts[0]
 			return first(
-				same("automountServiceAccountToken", show(d.pod().AutomountServiceAccountToken), "false"),
-				same("serviceAccountName", d.pod().ServiceAccountName, ""),
+				same("automountServiceAccountToken of the pod", show(d.pod().AutomountServiceAccountToken), "true"),
+				same("serviceAccountName", d.pod().ServiceAccountName, p.name),
+				same("account", a.APIVersion+" "+a.Kind+" "+a.Metadata.Name, "v1 ServiceAccount "+p.name),
+				same("automountServiceAccountToken of the account", show(a.AutomountServiceAccountToken), "false"),
 			)
 		},
 		breaks: []func(*deployment){
 			func(d *deployment) { d.pod().AutomountServiceAccountToken = nil },
-			func(d *deployment) { d.pod().ServiceAccountName = p.name },
+			func(d *deployment) { d.pod().ServiceAccountName = "default" },
+			func(d *deployment) { d.API.Accounts = nil },
+			func(d *deployment) { d.API.Accounts[0].Metadata.Name = "other" },
+			func(d *deployment) { d.API.Accounts[0].AutomountServiceAccountToken = nil },
+			func(d *deployment) { d.API.Accounts[0].AutomountServiceAccountToken = &yes },
+			func(d *deployment) { d.pod().AutomountServiceAccountToken = &no },
 		},
-	}, {
+	}
+}
+
+// inputRule is about what the program is told, and where it can be asked.
+func inputRule(p plugin) manifestRule {
+	var env []envVar
+	for _, e := range p.env {
+		v := envVar{Name: e.name}
+		v.ValueFrom.FieldRef.FieldPath = e.field
+		env = append(env, v)
+	}
+	var ports []containerPort
+	for _, o := range p.ports {
+		ports = append(ports, containerPort{Name: o.name, ContainerPort: o.number})
+	}
+	rule := manifestRule{
 		name: "input",
-		why:  "what is not in its row it is not told: no other arguments, no environment, no port",
+		why:  "what is not in its row it is not told: no other arguments, no other environment, no other port, and none of the host's",
 		check: func(d *deployment) error {
 			c := d.container()
-			if len(c.Command)+len(c.Env)+len(c.EnvFrom)+len(c.Ports) > 0 {
-				return fmt.Errorf("command %q, env %v, envFrom %v, ports %v; want none", c.Command, c.Env, c.EnvFrom, c.Ports)
+			if len(c.Command)+len(c.EnvFrom) > 0 {
+				return fmt.Errorf("command %q, envFrom %v; want none", c.Command, c.EnvFrom)
 			}
 			return first(
+				same("env", c.Env, env),
+				same("ports", c.Ports, ports),
 				same("args", slices.Concat([]string{}, c.Args), slices.Concat([]string{}, p.args)),
 				same("enableServiceLinks", show(d.pod().EnableServiceLinks), "false"),
 			)
@@ -126,61 +178,19 @@ func privilegeRules(p plugin) []manifestRule {
 		breaks: []func(*deployment){
 			func(d *deployment) { d.container().Command = []string{"/" + p.name} },
 			func(d *deployment) { d.container().Args = append(d.container().Args, "-v") },
-			func(d *deployment) { d.container().Env = []any{map[string]any{"name": "NODE_NAME"}} },
+			func(d *deployment) { d.container().Env = append(d.container().Env, envVar{Name: "POD_NAME"}) },
 			func(d *deployment) { d.container().EnvFrom = []any{map[string]any{}} },
-			func(d *deployment) { d.container().Ports = []any{map[string]any{"containerPort": 8080.0}} },
+			func(d *deployment) {
+				d.container().Ports = append(d.container().Ports, containerPort{ContainerPort: 8080})
+			},
 			func(d *deployment) { d.pod().EnableServiceLinks = nil },
 		},
-	}}
-}
-
-// networkRules are about which network the plugin is in, and what it may do there.
-func networkRules(p plugin) []manifestRule {
-	yes, no := true, false
-	if p.hostNetwork != "" {
-		return []manifestRule{{
-			name: "host network",
-			why:  "it needs " + p.hostNetwork + "; it looks no name up; and a NetworkPolicy, which does not bind it there, would look like a protection",
-			check: func(d *deployment) error {
-				return first(
-					same("hostNetwork", show(d.pod().HostNetwork), "true"),
-					same("dnsPolicy", d.pod().DNSPolicy, "Default"),
-					same("there is a NetworkPolicy", d.NetworkPolicy != nil, false),
-				)
-			},
-			breaks: []func(*deployment){
-				func(d *deployment) { d.pod().HostNetwork = nil },
-				func(d *deployment) { d.pod().HostNetwork = &no },
-				func(d *deployment) { d.pod().DNSPolicy = "ClusterFirstWithHostNet" },
-				func(d *deployment) { d.NetworkPolicy = &networkPolicy{} },
-			},
-		}}
 	}
-	return []manifestRule{{
-		name: "no network",
-		why:  "it opens no TCP or UDP socket, so the network may as well refuse them; hostNetwork absent, not false, so that nobody has a line to flip",
-		check: func(d *deployment) error {
-			n := d.NetworkPolicy
-			if n == nil {
-				return fmt.Errorf("there is no NetworkPolicy")
-			}
-			return first(
-				same("hostNetwork", show(d.pod().HostNetwork), "absent"),
-				same("dnsPolicy", d.pod().DNSPolicy, ""),
-				same("kind", n.APIVersion+" "+n.Kind, "networking.k8s.io/v1 NetworkPolicy"),
-				same("pods", n.Spec.PodSelector.MatchLabels, map[string]string{"app.kubernetes.io/name": p.name}),
-				same("policyTypes", n.Spec.PolicyTypes, []string{"Ingress", "Egress"}),
-				same("rules", len(n.Spec.Ingress)+len(n.Spec.Egress), 0),
-			)
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { d.pod().HostNetwork = &yes },
-			func(d *deployment) { d.pod().HostNetwork = &no },
-			func(d *deployment) { d.pod().DNSPolicy = "None" },
-			func(d *deployment) { d.NetworkPolicy = nil },
-			func(d *deployment) { d.NetworkPolicy.Spec.PodSelector.MatchLabels = nil },
-			func(d *deployment) { d.NetworkPolicy.Spec.PolicyTypes = []string{"Ingress"} },
-			func(d *deployment) { d.NetworkPolicy.Spec.Egress = []any{map[string]any{}} },
-		},
-	}}
+	for i := range p.env {
+		rule.breaks = append(rule.breaks, func(d *deployment) { d.container().Env[i].Value = "fixed" })
+	}
+	for i := range p.ports {
+		rule.breaks = append(rule.breaks, func(d *deployment) { d.container().Ports[i].HostPort = p.ports[i].number })
+	}
+	return rule
 }

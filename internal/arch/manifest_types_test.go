@@ -3,12 +3,7 @@ package arch
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
 // These types are the part of Kubernetes' that the manifests may use. They are decoded strictly: a
@@ -52,6 +47,7 @@ type pod struct {
 	PriorityClassName             string            `json:"priorityClassName"`
 	Tolerations                   []toleration      `json:"tolerations"`
 	NodeSelector                  map[string]string `json:"nodeSelector,omitempty"`
+	Affinity                      *affinity         `json:"affinity,omitempty"`
 	AutomountServiceAccountToken  *bool             `json:"automountServiceAccountToken,omitempty"`
 	ServiceAccountName            string            `json:"serviceAccountName,omitempty"`
 	EnableServiceLinks            *bool             `json:"enableServiceLinks,omitempty"`
@@ -67,6 +63,24 @@ type pod struct {
 	Volumes                       []volume          `json:"volumes"`
 }
 
+type affinity struct {
+	NodeAffinity struct {
+		Required struct {
+			NodeSelectorTerms []nodeSelectorTerm `json:"nodeSelectorTerms"`
+		} `json:"requiredDuringSchedulingIgnoredDuringExecution"`
+	} `json:"nodeAffinity"`
+}
+
+type nodeSelectorTerm struct {
+	MatchExpressions []nodeExpression `json:"matchExpressions"`
+}
+
+type nodeExpression struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
 type toleration struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator"`
@@ -79,9 +93,9 @@ type container struct {
 	ImagePullPolicy string          `json:"imagePullPolicy"`
 	Command         []string        `json:"command,omitempty"`
 	Args            []string        `json:"args,omitempty"`
-	Env             []any           `json:"env,omitempty"`
+	Env             []envVar        `json:"env,omitempty"`
 	EnvFrom         []any           `json:"envFrom,omitempty"`
-	Ports           []any           `json:"ports,omitempty"`
+	Ports           []containerPort `json:"ports,omitempty"`
 	SecurityContext securityContext `json:"securityContext"`
 	Resources       struct {
 		Requests map[string]string `json:"requests"`
@@ -91,6 +105,22 @@ type container struct {
 	LivenessProbe  *probe        `json:"livenessProbe,omitempty"`
 	ReadinessProbe *probe        `json:"readinessProbe,omitempty"`
 	VolumeMounts   []volumeMount `json:"volumeMounts"`
+}
+
+type envVar struct {
+	Name      string `json:"name"`
+	Value     string `json:"value,omitempty"`
+	ValueFrom struct {
+		FieldRef struct {
+			FieldPath string `json:"fieldPath"`
+		} `json:"fieldRef"`
+	} `json:"valueFrom"`
+}
+
+type containerPort struct {
+	Name          string `json:"name"`
+	ContainerPort int    `json:"containerPort"`
+	HostPort      int    `json:"hostPort,omitempty"`
 }
 
 type securityContext struct {
@@ -150,17 +180,27 @@ type networkPolicy struct {
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata"`
 	Spec       struct {
-		PodSelector selector `json:"podSelector"`
-		PolicyTypes []string `json:"policyTypes"`
-		Ingress     []any    `json:"ingress,omitempty"`
-		Egress      []any    `json:"egress,omitempty"`
+		PodSelector selector  `json:"podSelector"`
+		PolicyTypes []string  `json:"policyTypes"`
+		Ingress     []ingress `json:"ingress,omitempty"`
+		Egress      []any     `json:"egress,omitempty"`
 	} `json:"spec"`
+}
+
+type ingress struct {
+	From  []any         `json:"from,omitempty"`
+	Ports []networkPort `json:"ports,omitempty"`
+}
+
+type networkPort struct {
+	Protocol string `json:"protocol"`
+	Port     int    `json:"port"`
 }
 
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
-	Namespace  string   `json:"namespace"`
+	Namespace  string   `json:"namespace,omitempty"`
 	Resources  []string `json:"resources"`
 	Labels     []struct {
 		IncludeSelectors bool              `json:"includeSelectors"`
@@ -179,35 +219,11 @@ type deployment struct {
 	DaemonSet     daemonSet
 	NetworkPolicy *networkPolicy // nil where there is none
 	Kustomization kustomization
+	API           apiObjects
 }
 
 func (d *deployment) pod() *pod             { return &d.DaemonSet.Spec.Template.Spec }
 func (d *deployment) container() *container { return &d.pod().Containers[0] }
-
-// readDeployment decodes the files that the kustomization names, which must be all there are.
-func readDeployment(t *testing.T, p plugin) *deployment {
-	t.Helper()
-	dir := filepath.Join(repository(t), "deploy", p.name)
-	var d deployment
-	decodeStrict(t, filepath.Join(dir, "kustomization.yaml"), &d.Kustomization)
-	decodeStrict(t, filepath.Join(dir, "daemonset.yaml"), &d.DaemonSet)
-	if slices.Contains(d.Kustomization.Resources, "networkpolicy.yaml") {
-		d.NetworkPolicy = &networkPolicy{}
-		decodeStrict(t, filepath.Join(dir, "networkpolicy.yaml"), d.NetworkPolicy)
-	}
-	return &d
-}
-
-func decodeStrict(t *testing.T, file string, into any) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(content, into); err != nil {
-		t.Fatalf("decode %s: %v", file, err)
-	}
-}
 
 // clone copies a deployment, so that a test can break the copy.
 func (d *deployment) clone(t *testing.T) *deployment {

@@ -97,7 +97,11 @@ func directory(t *testing.T, dir string) []string {
 }
 
 func manifestRules(p plugin) []manifestRule {
-	return slices.Concat(placeRules(p.name), privilegeRules(p), networkRules(p), volumeRules(p), lifeRules(p))
+	rules := slices.Concat([]manifestRule{namespaceRule(), nodesRule(p)}, placeRules(p.name), privilegeRules(p), networkRules(p), volumeRules(p), lifeRules(p))
+	if p.api != "" {
+		rules = append(rules, accessRule(p), policyRule(p), classRule())
+	}
+	return rules
 }
 
 // placeRules are about where the plugin runs.
@@ -109,16 +113,6 @@ func placeRules(program string) []manifestRule {
 			return same("kind", d.DaemonSet.APIVersion+" "+d.DaemonSet.Kind+" "+d.DaemonSet.Metadata.Name, "apps/v1 DaemonSet "+program)
 		},
 		breaks: []func(*deployment){func(d *deployment) { d.DaemonSet.Kind = "Deployment" }},
-	}, {
-		name: "namespace",
-		why:  "hostPath needs a namespace at Pod Security level privileged, and system-node-critical may be limited to kube-system",
-		check: func(d *deployment) error {
-			return same("namespace", d.Kustomization.Namespace+d.DaemonSet.Metadata.Namespace, "kube-system")
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { d.Kustomization.Namespace = "default" },
-			func(d *deployment) { d.DaemonSet.Metadata.Namespace = "default" },
-		},
 	}, {
 		name: "selector",
 		why:  "a selector is immutable: one label and never another",
@@ -154,16 +148,6 @@ func placeRules(program string) []manifestRule {
 		breaks: []func(*deployment){
 			func(d *deployment) { d.Kustomization.Labels[0].IncludeTemplates = false },
 			func(d *deployment) { delete(d.Kustomization.Labels[0].Pairs, "app.kubernetes.io/part-of") },
-		},
-	}, {
-		name: "node selector",
-		why:  "a node that only runs Kata has no label but those that kubelet itself sets",
-		check: func(d *deployment) error {
-			return same("nodeSelector", d.pod().NodeSelector, map[string]string{"kubernetes.io/os": "linux"})
-		},
-		breaks: []func(*deployment){
-			func(d *deployment) { d.pod().NodeSelector["nvidia.com/gpu.present"] = "true" },
-			func(d *deployment) { d.pod().NodeSelector = nil },
 		},
 	}, {
 		name: "tolerations",

@@ -19,6 +19,8 @@ func TestPluginsRender(t *testing.T) {
 		{"../../deploy/kata-device-plugin", "kube-system", "kata-device-plugin:dev"},
 		{"../../deploy/nic-device-plugin", "kube-system", "nic-device-plugin:dev"},
 		{operator, "sriov-network-operator", "nic-device-plugin:dev"},
+		{driver, "kube-system", "kata-dra-driver:dev"},
+		{extended, "kube-system", "kata-dra-driver:dev"},
 	} {
 		var out bytes.Buffer
 		if err := run([]string{test.dir}, &out); err != nil {
@@ -102,6 +104,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		{"doubled", "apiVersion: apps/v1\nkind: DaemonSet\nkind: DaemonSet\n", "already set"},
 		{"wrong type", "apiVersion: apps/v1\nkind: DaemonSet\nspec: {minReadySeconds: soon}\n", "minReadySeconds"},
 		{"other kind", "apiVersion: v1\nkind: Secret\n", "v1 Secret is not a kind"},
+		{"namespace", "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: x, namespace: y}\n", "in none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := check([]byte(test.object)); err == nil || !strings.Contains(err.Error(), test.want) {
