@@ -27,6 +27,9 @@ func (e *Engine) devices(uid string, wanted []want, inventory *dra.Inventory, vi
 			errs = append(errs, fmt.Errorf("device %s: %w", w.result.Device, err))
 			continue
 		}
+		if i := slices.IndexFunc(all, func(other claim.Device) bool { return other.Name == d.Name }); i >= 0 && !slices.Equal(all[i].Nodes, d.Nodes) {
+			errs = append(errs, fmt.Errorf("device %s: two requests of the claim have it, with the nodes %v and %v", d.Name, all[i].Nodes, d.Nodes))
+		}
 		all = append(all, d)
 	}
 	return all, errors.Join(errs...)
@@ -116,6 +119,11 @@ func (e *Engine) holders(uid string, view View) (map[string]string, error) {
 		}
 	}
 	for other, use := range view.Claims {
+		if _, released, err := e.Records.Released(other); err != nil {
+			return nil, err
+		} else if released {
+			continue // kubelet tears the pod down, and will not name it much longer
+		}
 		for _, a := range use.Addresses {
 			if !recorded[other] {
 				all[a] = "claim " + use.Claim + " (" + other + "), which a container has"

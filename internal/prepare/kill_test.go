@@ -97,7 +97,7 @@ func kill(t *testing.T, r *rig, after int, random *rand.Rand) bool {
 	}()
 	buffer := make([]byte, unix.SizeofInotifyEvent+unix.NAME_MAX+1)
 	for range after {
-		if _, err := events.Read(buffer[:]); err != nil {
+		if _, err := events.Read(buffer); err != nil {
 			t.Fatal(err)
 		}
 	}

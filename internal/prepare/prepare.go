@@ -9,6 +9,7 @@ package prepare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -42,6 +43,8 @@ type Config struct {
 	HasNode func(path string) bool
 	// Kubelet asks kubelet who has what.
 	Kubelet func(context.Context) (View, error)
+	// Current says whether a node is a device's at this moment, by its PCI address.
+	Current func(address, node string) bool
 	// Owns says why devices of a type are not this driver's to hand out, nil when they are.
 	Owns func(dra.Type) error
 	// Claim asks the API server for a claim. It returns nil when there is none of that name.
@@ -80,54 +83,81 @@ type Engine struct {
 // New makes an engine. It touches nothing yet.
 func New(c Config) *Engine { return &Engine{Config: c, strikes: map[string]time.Time{}} }
 
-// Prepare makes a claim's devices ready, however often it is asked to. An error leaves the claim
-// as it was.
-func (e *Engine) Prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+// Result is what became of one claim.
+type Result struct {
+	Devices []kubeletplugin.Device
+	Took    time.Duration
+	Err     error
+}
+
+// Prepare makes the devices of claims ready, however often it is asked to, each for itself: an error
+// of one is no reason to refuse another. A claim with an error has what it had before, or a record
+// that says Preparing, which holds its devices until the call is repeated.
+func (e *Engine) Prepare(ctx context.Context, claims []*resourceapi.ResourceClaim) map[types.UID]Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	wanted, err := e.wanted(c)
-	if err != nil || len(wanted) == 0 {
+	all := make(map[types.UID]Result, len(claims))
+	var view *View // asked for once: kubelet answers so many questions a second and no more
+	for _, c := range claims {
+		begun := e.Now()
+		wanted, err := e.wanted(c)
+		if err == nil && len(wanted) > 0 && view == nil {
+			var v View
+			if v, err = e.Kubelet(ctx); err != nil {
+				err = fmt.Errorf("make sure that nobody else has the devices: %w", err)
+			} else {
+				view = &v
+			}
+		}
+		r := Result{Err: err}
+		if err == nil && len(wanted) > 0 {
+			r.Devices, r.Err = e.one(ctx, c, wanted, *view)
+		}
+		r.Took = e.Now().Sub(begun)
+		all[c.UID] = r
+	}
+	return all
+}
+
+// one prepares one claim. The API server is asked before the lock is taken, since it may take its
+// time; the node is looked at under it, so that nobody changes in between what the look says.
+func (e *Engine) one(ctx context.Context, c *resourceapi.ResourceClaim, wanted []want, view View) (devices []kubeletplugin.Device, err error) {
+	released, err := e.stillAllocated(ctx, c)
+	if err != nil {
 		return nil, err
-	}
-	inventory, err := e.Fresh(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("look at the devices: %w", err)
-	}
-	view, err := e.Kubelet(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("make sure that nobody else has the devices: %w", err)
 	}
 	unlock, err := e.Records.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := e.prepare(ctx, c, wanted, inventory, view)
-	if err2 := unlock(); err == nil {
-		err = err2
+	defer func() { err = errors.Join(err, unlock()) }()
+	if now, _, err := e.Records.Released(string(c.UID)); err != nil || !now.Equal(released) {
+		return nil, errors.Join(err, errors.New("claim was released while it was about to be prepared"))
 	}
-	return prepared, err
-}
-
-// prepare is Prepare under the lock.
-func (e *Engine) prepare(ctx context.Context, c *resourceapi.ResourceClaim, wanted []want, inventory *dra.Inventory, view View) ([]kubeletplugin.Device, error) {
+	inventory, err := e.Fresh(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the devices: %w", err)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err // kubelet has given up, and may have asked for the opposite since
 	}
+	return e.prepare(c, wanted, inventory, view)
+}
+
+// marked is how often a claim that is prepared again is written anew, for whoever asks how long ago
+// anybody has asked for it.
+const marked = time.Minute
+
+// prepare is Prepare under the lock.
+func (e *Engine) prepare(c *resourceapi.ResourceClaim, wanted []want, inventory *dra.Inventory, view View) ([]kubeletplugin.Device, error) {
 	uid := string(c.UID)
 	before, found, err := e.known(uid)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.stillAllocated(ctx, c); err != nil {
-		return nil, err
-	}
-	r := claim.Record{
-		UID: uid, Namespace: c.Namespace, Name: c.Name, Boot: e.Boot,
-		State: claim.Preparing, Since: e.Now(), Changed: e.Now(),
-	}
+	r := claim.Record{UID: uid, Namespace: c.Namespace, Name: c.Name, Since: e.Now()}
 	if found {
 		r = before
-		r.Boot, r.State, r.Changed, r.Devices = e.Boot, claim.Preparing, e.Now(), nil
 	}
 	if r.Devices, err = e.devices(uid, wanted, inventory, view); err != nil {
 		return nil, err
@@ -135,7 +165,9 @@ func (e *Engine) prepare(ctx context.Context, c *resourceapi.ResourceClaim, want
 	if found && !sameDevices(before.Devices, r.Devices) {
 		return nil, fmt.Errorf("claim has other devices than it was prepared with (%s): its earlier pod has to be torn down first", names(before.Devices))
 	}
-	if !found || before.State != claim.Prepared || before.Boot != e.Boot {
+	again := found && before.State == claim.Prepared && before.Boot == e.Boot
+	r.Boot, r.State, r.Changed = e.Boot, claim.Preparing, e.Now()
+	if !again {
 		if err := e.Records.Put(r); err != nil {
 			return nil, err
 		}
@@ -145,17 +177,16 @@ func (e *Engine) prepare(ctx context.Context, c *resourceapi.ResourceClaim, want
 	if err := e.resolve(r.Devices, uid, inventory); err != nil {
 		return nil, err
 	}
-	r.State, r.Changed = claim.Prepared, e.Now()
-	if !found || before.State != claim.Prepared || before.Boot != e.Boot || !sameNodes(before.Devices, r.Devices) {
+	if !again || !sameNodes(before.Devices, r.Devices) || e.Now().Sub(before.Changed) >= marked {
+		r.State = claim.Prepared
 		if err := e.Records.Put(r); err != nil {
 			return nil, err
 		}
+	}
+	if !again {
 		e.Log.Info("prepared", "claim", c.Namespace+"/"+c.Name, "device", names(r.Devices))
 	}
-	if err := e.Records.Discard(uid); err != nil { // what was put aside has been made good
-		return nil, err
-	}
-	return results(r.Devices), nil
+	return results(r.Devices), e.Records.Discard(uid) // what was put aside has been made good
 }
 
 // known is what was written of a claim. A record that cannot be trusted is put aside: the claim
@@ -168,25 +199,24 @@ func (e *Engine) known(uid string) (claim.Record, bool, error) {
 	if kept(err) {
 		return r, false, err
 	}
-	e.Log.Error("put the record of a claim aside, which cannot be read", "claim", uid, "reason", err.Error())
-	return claim.Record{}, false, e.Records.Quarantine(uid)
+	return claim.Record{}, false, e.putAside(uid, err)
 }
 
-// stillAllocated asks the API server once more about a claim that was released a short time ago:
-// a call that was held up must not bring back what has ended.
-func (e *Engine) stillAllocated(ctx context.Context, c *resourceapi.ResourceClaim) error {
-	_, released, err := e.Records.Released(string(c.UID))
-	if err != nil || !released {
-		return err
+// stillAllocated asks the API server once more about a claim that was released a short time ago, and
+// returns when that was: a call that was held up must not bring back what has ended.
+func (e *Engine) stillAllocated(ctx context.Context, c *resourceapi.ResourceClaim) (released time.Time, err error) {
+	at, was, err := e.Records.Released(string(c.UID))
+	if err != nil || !was {
+		return at, err
 	}
 	now, err := e.Claim(ctx, c.Namespace, c.Name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("make sure that the claim, which was released before, is in use again: %w", err)
+		return at, fmt.Errorf("make sure that the claim, which was released before, is in use again: %w", err)
 	case now == nil || now.UID != c.UID || now.Status.Allocation == nil || len(now.Status.ReservedFor) == 0:
-		return fmt.Errorf("claim was released and is not in use any more")
+		return at, errors.New("claim was released and is not in use any more")
 	}
-	return nil
+	return at, nil
 }
 
 // results is the answer to kubelet.

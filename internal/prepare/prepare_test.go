@@ -31,7 +31,7 @@ func TestPrepare(t *testing.T) {
 		resourceapi.DeviceRequestAllocationResult{Request: "nic", Driver: "sriov.example.com", Pool: "other", Device: "vf0"})
 	want := []string{cdiKind + "=u1-" + deviceName(gpuA), cdiKind + "=u1-" + deviceName(gpuB)}
 	for range 3 {
-		devices, err := r.Prepare(t.Context(), c)
+		devices, err := r.ask(c)
 		must(t, err)
 		for i, d := range devices {
 			if d.PoolName != node || d.DeviceName != c.Status.Allocation.Devices.Results[i].Device || d.Requests[0] != "r"+string(rune('0'+i)) {
@@ -138,7 +138,7 @@ func TestShare(t *testing.T) {
 	c := r.claim("u1", deviceName(gpuA))
 	c.Status.Allocation.Devices.Results[0].ShareID = new(types.UID("s1"))
 	c.Status.Allocation.Devices.Results[0].Request = "gpu/h100"
-	devices, err := r.Prepare(t.Context(), c)
+	devices, err := r.ask(c)
 	must(t, err)
 	if d := devices[0]; d.ShareID == nil || *d.ShareID != "s1" || d.Requests[0] != "gpu/h100" {
 		t.Errorf("%+v", d)

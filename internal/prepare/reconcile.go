@@ -21,17 +21,18 @@ type State struct {
 
 // Reconcile makes what is on disk agree with an inventory: it ends what an earlier process began
 // and did not end, makes the CDI specs of prepared claims name what is there, and removes those
-// that belong to no claim. It goes on after an error.
-func (e *Engine) Reconcile(ctx context.Context, inventory *dra.Inventory) (State, error) {
+// that belong to no claim. What containers have by kubelet's last word is left alone; view is nil
+// while kubelet has never answered. It goes on after an error.
+func (e *Engine) Reconcile(ctx context.Context, inventory *dra.Inventory, view *View) (State, error) {
 	unlock, err := e.Records.Lock(ctx)
 	if err != nil {
 		return State{}, err
 	}
-	s, err := e.reconcile(inventory)
+	s, err := e.reconcile(inventory, view)
 	return s, errors.Join(err, unlock())
 }
 
-func (e *Engine) reconcile(inventory *dra.Inventory) (State, error) {
+func (e *Engine) reconcile(inventory *dra.Inventory, view *View) (State, error) {
 	records, broken, err := e.Records.List()
 	if err != nil {
 		return State{}, err
@@ -53,10 +54,24 @@ func (e *Engine) reconcile(inventory *dra.Inventory) (State, error) {
 		known[b.UID] = true
 		errs = append(errs, e.aside(b))
 		for _, a := range e.remains(b) {
-			s.Withheld[a] = "the record of claim " + b.UID + " cannot be read: " + b.Err.Error()
+			s.Withheld[a] = "the record " + b.Path + " cannot be read: " + b.Err.Error()
 		}
 	}
 	s.Damaged = broken
+	if view == nil {
+		return s, errors.Join(errs...)
+	}
+	for uid, use := range view.Claims {
+		// kubelet's word may be older than the release of a claim.
+		_, released, err := e.Records.Released(uid)
+		errs = append(errs, err)
+		for _, a := range use.Addresses {
+			if !known[uid] && !released {
+				s.Withheld[a] = "a container has it by claim " + use.Claim + " (" + uid + "), of which there is no record"
+			}
+		}
+		known[uid] = known[uid] || !released
+	}
 	return s, errors.Join(append(errs, e.sweepSpecs(known))...)
 }
 
@@ -67,6 +82,9 @@ func (e *Engine) settle(r claim.Record, inventory *dra.Inventory) (*claim.Record
 		return nil, e.unprepare(r.UID)
 	case r.State == claim.Prepared && r.Boot == e.Boot:
 		before := r.Devices
+		if !e.upToDate(before, inventory) {
+			return &r, nil // another look is on its way
+		}
 		r.Devices = append([]claim.Device(nil), before...)
 		if err := e.resolve(r.Devices, r.UID, inventory); err != nil {
 			return &r, err
@@ -86,13 +104,33 @@ func (e *Engine) settle(r claim.Record, inventory *dra.Inventory) (*claim.Record
 	return &r, e.forget(r.UID)
 }
 
-// aside puts a record away that cannot be trusted, once.
+// upToDate says whether what an inventory says of devices is so at this moment. Since it was made
+// somebody else may have had the lock, and a number of VFIO's may be another device's.
+func (e *Engine) upToDate(devices []claim.Device, inventory *dra.Inventory) bool {
+	for _, d := range devices {
+		now, there := inventory.Device(d.Name)
+		if there && !e.Current(d.Address, now.Nodes[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// aside puts a record away that cannot be trusted, once. One that is named for no claim is left to
+// whoever has put it there.
 func (e *Engine) aside(b claim.Damaged) error {
-	if b.Quarantined || b.Newer || b.Unread {
+	if b.Quarantined || b.Newer || b.Unread || b.UID == "" {
 		return nil
 	}
-	e.Log.Error("put the record of a claim aside, which cannot be read", "claim", b.UID, "reason", b.Err.Error())
-	return e.Records.Quarantine(b.UID)
+	return e.putAside(b.UID, b.Err)
+}
+
+func (e *Engine) putAside(uid string, why error) error {
+	if err := e.Records.Quarantine(uid); err != nil {
+		return err
+	}
+	e.Log.Error("put the record of a claim aside, which cannot be read", "claim", uid, "reason", why.Error())
+	return nil
 }
 
 // sweepSpecs removes the CDI specs of claims that there is no record of.
@@ -104,7 +142,10 @@ func (e *Engine) sweepSpecs(known map[string]bool) error {
 		if known[uid] {
 			continue
 		}
-		errs = append(errs, o.Remove())
+		if err := o.Remove(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		e.Log.Info("removed the CDI spec of a claim that there is no record of", "claim", uid)
 	}
 	return errors.Join(errs...)

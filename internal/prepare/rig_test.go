@@ -14,6 +14,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/claim"
@@ -82,6 +83,7 @@ func open(t testing.TB, dir string) *rig {
 		Fresh:   func(context.Context) (*dra.Inventory, error) { return r.inventory(), nil },
 		HasNode: r.source.HasNode,
 		Kubelet: func(context.Context) (prepare.View, error) { return r.view, r.viewErr },
+		Current: func(address, node string) bool { return strings.HasSuffix(node, "/"+filepath.Base(r.cdev(address))) },
 		Owns:    func(t dra.Type) error { return r.refused[t] },
 		Claim: func(_ context.Context, namespace, name string) (*resourceapi.ResourceClaim, error) {
 			return r.claims[namespace+"/"+name], r.claimsErr
@@ -129,10 +131,16 @@ func configure(c *resourceapi.ResourceClaim, source resourceapi.AllocationConfig
 	})
 }
 
+// ask prepares one claim.
+func (r *rig) ask(c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+	result := r.Prepare(r.t.Context(), []*resourceapi.ResourceClaim{c})[c.UID]
+	return result.Devices, result.Err
+}
+
 // prepared prepares a claim and returns the CDI names.
 func (r *rig) prepared(c *resourceapi.ResourceClaim) []string {
 	r.t.Helper()
-	devices, err := r.Prepare(r.t.Context(), c)
+	devices, err := r.ask(c)
 	must(r.t, err)
 	var names []string
 	for _, d := range devices {
@@ -144,7 +152,7 @@ func (r *rig) prepared(c *resourceapi.ResourceClaim) []string {
 // refusedFor prepares a claim, which has to be refused with these words.
 func (r *rig) refusedFor(c *resourceapi.ResourceClaim, words ...string) {
 	r.t.Helper()
-	devices, err := r.Prepare(r.t.Context(), c)
+	devices, err := r.ask(c)
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
 			r.t.Errorf("%s: %v, %v, want %q", c.Name, devices, err, w)
@@ -187,7 +195,7 @@ func (r *rig) put(uid string, state claim.State) {
 // reconcile makes what is on disk agree with the node.
 func (r *rig) reconcile() prepare.State {
 	r.t.Helper()
-	s, err := r.Reconcile(r.t.Context(), r.inventory())
+	s, err := r.Reconcile(r.t.Context(), r.inventory(), &r.view)
 	must(r.t, err)
 	return s
 }

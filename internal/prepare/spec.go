@@ -9,6 +9,7 @@ import (
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/finding"
 )
 
 // specs begins the names of the CDI specs of claims: there is one for each, with its UID behind it.
@@ -40,10 +41,12 @@ func (e *Engine) resolve(devices []claim.Device, uid string, inventory *dra.Inve
 	for i := range devices {
 		d := &devices[i]
 		now, there := inventory.Device(d.Name)
-		if !there {
-			continue
+		switch why, known := inventory.Why(d.Address); {
+		case there:
+			d.Nodes = nodesNow(d, now)
+		case !known || why.ID != finding.Unreadable().ID:
+			continue // what could not be read is not gone
 		}
-		d.Nodes = nodesNow(d, now)
 		on := cdi.Device{Name: specName(uid, d.Name)}
 		for _, n := range d.Nodes {
 			on.Nodes = append(on.Nodes, cdi.Node{Path: n, Permissions: "rw"})

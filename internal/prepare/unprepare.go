@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"kata-device-plugin/internal/claim"
 )
 
@@ -32,7 +34,9 @@ func (e *Engine) unprepare(uid string) error {
 		}
 	case found && r.State != claim.Unpreparing:
 		r.State, r.Boot, r.Changed = claim.Unpreparing, e.Boot, e.Now()
-		if err := e.Records.Put(r); err != nil {
+		// Where there is no room for that it is left out: what follows takes none, and a pod that
+		// cannot end would keep the room that it has.
+		if err := e.Records.Put(r); err != nil && !full(err) {
 			return err
 		}
 	}
@@ -57,4 +61,9 @@ func damaged(err error) bool { return errors.As(err, new(*claim.DamagedError)) }
 func kept(err error) bool {
 	var d *claim.DamagedError
 	return errors.As(err, &d) && (d.Newer || d.Unread)
+}
+
+// full says whether an error is that a file system has no room, or a quota or a limit has none.
+func full(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
