@@ -31,6 +31,9 @@ func connect(kubeconfig, agent string) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	config.UserAgent = agent
+	// A pod may have many claims, and many pods come at once after a drain. The library's 5 a second
+	// would let kubelet's calls time out.
+	config.QPS, config.Burst = 50, 100
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/prepare"
 )
 
@@ -50,7 +49,6 @@ func (d *Driver) keepAsking(ctx context.Context) {
 		if !d.ask(ctx) {
 			next = min(next, askRetry)
 		}
-		d.checkSlices(ctx)
 		timer.Reset(next)
 		d.lookout.Poke()
 	}
@@ -58,10 +56,22 @@ func (d *Driver) keepAsking(ctx context.Context) {
 
 // ask asks both, and says whether both have answered.
 func (d *Driver) ask(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	v, viewErr := view(ctx, d.roots.PodResources+"/"+podresources.SocketName)
-	n, nodeErr := d.api.state(ctx)
+	var v prepare.View
+	var n nodeState
+	var viewErr, nodeErr error
+	// Each has all of the time: that one is silent says nothing about the other.
+	var both sync.WaitGroup
+	both.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		v, viewErr = d.viewer.view(ctx)
+	})
+	both.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		n, nodeErr = d.api.state(ctx)
+	})
+	both.Wait()
 	a := &d.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,15 +85,47 @@ func (d *Driver) ask(ctx context.Context) bool {
 	return viewErr == nil && nodeErr == nil
 }
 
-// checkSlices looks whether the API server has what was published.
-func (d *Driver) checkSlices(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	published, err := d.publisher.check(ctx, time.Now())
-	if ctx.Err() == nil {
-		d.journal.Once("ResourceSlices at the API server", err)
+// keepChecking looks whether the API server has what was published until ctx ends: soon after each
+// publication and until it has, and then at each poll.
+func (d *Driver) keepChecking(ctx context.Context) {
+	often := min(soon, d.options.Poll)
+	timer := time.NewTimer(often)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.publisher.handed:
+			timer.Reset(often)
+			continue
+		case <-timer.C:
+		}
+		before := d.publisher.inStep()
+		d.checkSlices(ctx)
+		now, next := d.publisher.inStep(), d.options.Poll
+		if !now {
+			next = often
+		}
+		timer.Reset(next)
+		if now != before {
+			if now {
+				d.plugin.said.over()
+			}
+			d.lookout.Poke()
+		}
 	}
-	if err == nil {
+}
+
+// checkSlices checks once.
+func (d *Driver) checkSlices(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	published, err := d.publisher.check(within, time.Now(), !d.plugin.untainted.Load())
+	if ctx.Err() != nil {
+		return
+	}
+	d.journal.Once("ResourceSlices at the API server", err)
+	if published > 0 || err == nil {
 		d.plugin.metrics.slices.WithLabelValues("published").Set(float64(published))
 	}
 }

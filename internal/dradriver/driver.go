@@ -52,6 +52,8 @@ type Driver struct {
 	publisher *publisher
 	health    *health.Server
 	answers   answers
+	viewer    *viewer
+	turn      turn
 	state     state
 }
 
@@ -61,6 +63,9 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) *D
 		name: name, version: version, roots: roots, options: o, log: log, journal: journal.New(log),
 	}
 	d.owner = newOwnership(roots.CDI, d.holder())
+	socket := filepath.Join(roots.PodResources, podresources.SocketName)
+	d.viewer = &viewer{ask: func(ctx context.Context) (prepare.View, error) { return view(ctx, socket) }}
+	d.turn.path = filepath.Join(d.data(), "publish.lock")
 	return d
 }
 
@@ -97,7 +102,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	return errors.Join(err, d.owner.release(), d.health.Close())
+	return errors.Join(err, d.turn.release(), d.owner.release(), d.health.Close())
 }
 
 // serve starts what answers, and looks until ctx ends.
@@ -125,15 +130,17 @@ func (d *Driver) serve(ctx context.Context, cancel context.CancelCauseFunc, clie
 		return err
 	}
 	defer stop()
-	if d.helper, err = kubeletplugin.Start(d.logging(ctx), d.plugin, d.helperOptions(client)...); err != nil {
+	logging := d.logging(ctx)
+	if d.helper, err = kubeletplugin.Start(logging, d.plugin, d.helperOptions(client)...); err != nil {
 		return fmt.Errorf("serve kubelet: %w", err)
 	}
 	defer d.helper.Stop()
-	d.publisher = &publisher{ctx: d.logging(ctx), client: client, node: d.options.Node, problem: d.plugin.problem}
+	d.publisher = newPublisher(logging, client, d.options.Node, d.plugin.problem)
 	defer d.publisher.stop()
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { d.keepAsking(ctx) })
+	background.Go(func() { d.keepChecking(ctx) })
 	background.Go(func() { d.keepSweeping(ctx) })
 	d.keepLooking(ctx)
 	return nil
@@ -149,12 +156,12 @@ func (d *Driver) prepareEngine() error {
 	if err != nil {
 		return err
 	}
-	socket := filepath.Join(d.roots.PodResources, podresources.SocketName)
 	d.engine = prepare.New(prepare.Config{
 		Pool: d.options.Node, Records: records, CDI: d.roots.CDI, Boot: boot,
 		Fresh:   d.fresh,
 		HasNode: d.source.HasNode,
-		Kubelet: func(ctx context.Context) (prepare.View, error) { return view(ctx, socket) },
+		Current: d.current,
+		Kubelet: d.viewer.view,
 		Owns:    d.owner.owns,
 		Claim:   d.api.claim,
 		Now:     time.Now,
@@ -170,6 +177,13 @@ func bootID(proc string) (string, error) {
 		return "", fmt.Errorf("read the ID of this boot: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// current says whether a node of VFIO's is a device's at this moment. The class has a link for each
+// number, into the device's directory.
+func (d *Driver) current(address, node string) bool {
+	link, err := d.source.Sys.ReadLink("class/vfio-dev/" + filepath.Base(node))
+	return err == nil && strings.Contains(link, "/"+address+"/vfio-dev/")
 }
 
 // fresh is what a look found that began after the call.

@@ -15,10 +15,8 @@ import (
 // one of ours if its ID is the PCI address, or a share of it (ADDRESS::N): so do the plugins of
 // this project, and those that they take the place of.
 func view(ctx context.Context, socket string) (prepare.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	v := prepare.View{Plugged: map[string]string{}, Claims: map[string]prepare.Use{}, Named: map[string]bool{}}
-	offered, err := podresources.Allocatable(ctx, socket)
+	offered, err := patiently(ctx, func() (map[string][]string, error) { return podresources.Allocatable(ctx, socket) })
 	if err != nil {
 		return v, err
 	}
@@ -29,7 +27,7 @@ func view(ctx context.Context, socket string) (prepare.View, error) {
 			}
 		}
 	}
-	pods, err := podresources.Pods(ctx, socket)
+	pods, err := patiently(ctx, func() ([]podresources.Pod, error) { return podresources.Pods(ctx, socket) })
 	if err != nil {
 		return v, err
 	}
@@ -48,6 +46,32 @@ func view(ctx context.Context, socket string) (prepare.View, error) {
 		}
 	}
 	return v, nil
+}
+
+// askAgain is how long to wait when kubelet has had too many questions, by others as well.
+const askAgain = 100 * time.Millisecond
+
+// patiently asks again while kubelet refuses to answer because of the number of questions, until ctx
+// ends.
+func patiently[T any](ctx context.Context, question func() (T, error)) (T, error) {
+	for {
+		answer, err := question()
+		if !tooMany(err) {
+			return answer, err
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return answer, err
+		}
+	}
+}
+
+// tooMany says whether an error is codes.ResourceExhausted of kubelet's limit
+// (pkg/kubelet/apis/grpc/ratelimit.go), and not that of an answer that is too long, which would be
+// too long again. It is told by the text: this room does not speak gRPC.
+func tooMany(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "code = ResourceExhausted") && !strings.Contains(err.Error(), "larger than max")
 }
 
 // addUses adds the devices that CDI names of this driver stand for.

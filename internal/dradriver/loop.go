@@ -2,11 +2,13 @@ package dradriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
 	"kata-device-plugin/internal/dra"
@@ -24,7 +26,7 @@ const (
 	// event, until it has.
 	soon = time.Second
 	// recordsTimeout is how long to wait for the records, which a call may have locked.
-	recordsTimeout = 5 * time.Second
+	recordsTimeout = 100 * time.Millisecond
 )
 
 // state is what the loop knows. Only the loop uses it.
@@ -34,6 +36,8 @@ type state struct {
 	records   prepare.State
 	published map[string]*dra.Device // by name, as published last
 	pool      *resourceslice.Pool    // the last one
+	uid       types.UID              // of the node that it was published for
+	waiting   bool                   // for another copy, which publishes
 	told      map[string]bool        // findings of which there was an event
 }
 
@@ -63,7 +67,7 @@ func (d *Driver) keepLooking(ctx context.Context) {
 // settle makes everything agree with an inventory, and returns when to do so again without any
 // reason.
 func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Duration {
-	d.reconcile(ctx, inventory)
+	free := d.reconcile(ctx, inventory)
 	w, found := d.world(inventory)
 	offers := w.offers()
 	found = append(found, inventory.Findings...)
@@ -71,6 +75,9 @@ func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Dura
 		o := &offers[i]
 		if o.unpublished != nil {
 			found = append(found, *o.unpublished)
+		}
+		if _, refused := w.refused[o.device.Type]; refused && !o.held {
+			continue // what is wrong with it is for whoever offers it
 		}
 		for _, f := range o.against {
 			found = append(found, f)
@@ -81,18 +88,33 @@ func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Dura
 	d.plugin.feed.set(d.options.Node, offers)
 	d.plugin.metrics.offer(offers)
 	d.plugin.metrics.records(d.state.records.Records, len(d.state.records.Damaged))
-	return d.report(found, offers)
+	again := d.report(found, offers)
+	if !free {
+		again = min(again, recordsTimeout)
+	}
+	return again
 }
 
-// reconcile brings what is on disk up to date. What cannot be read now is as it was.
-func (d *Driver) reconcile(ctx context.Context, inventory *dra.Inventory) {
+// reconcile brings what is on disk up to date, and says whether it could. What cannot be read now is
+// as it was. While a call has the records there is nothing to do but to come back: the call may be
+// waiting for a look. What the kernel is only passing through when the driver starts is no reason to
+// take a spec away.
+func (d *Driver) reconcile(ctx context.Context, inventory *dra.Inventory) bool {
+	if d.state.records.Withheld == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, recordsTimeout)
 	defer cancel()
-	now, err := d.engine.Reconcile(ctx, inventory)
-	d.journal.Once("records of claims", err)
+	view, _, _, _ := d.answers.last()
+	now, err := d.engine.Reconcile(ctx, inventory, view)
 	if now.Withheld != nil {
 		d.state.records = now
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	d.journal.Once("records of claims", err)
+	return true
 }
 
 // world is all that decides, and what is wrong with it.
@@ -125,16 +147,16 @@ func (d *Driver) publish(offers []offer, tainted bool) {
 	if view == nil || node == nil || d.state.pool == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
 		return
 	}
+	if !d.takeTurn() {
+		return
+	}
 	all := published(offers, tainted)
 	pool := dra.Pool(all)
-	if d.state.pool != nil && reflect.DeepEqual(*d.state.pool, pool) {
+	if d.state.pool != nil && d.state.uid == node.uid && reflect.DeepEqual(*d.state.pool, pool) {
 		return
 	}
-	err := d.publisher.publish(pool, node.uid)
-	d.journal.Once("publication of devices", err)
-	if err != nil {
-		return
-	}
+	d.publisher.publish(pool, node.uid)
+	d.state.uid = node.uid
 	d.plugin.metrics.slices.WithLabelValues("wanted").Set(float64(len(pool.Slices)))
 	before := d.state.published
 	d.state.pool, d.state.published = &pool, map[string]*dra.Device{}
@@ -151,6 +173,23 @@ func (d *Driver) publish(offers []offer, tainted bool) {
 		}
 	}
 	d.logPublished(added, gone)
+}
+
+// takeTurn says whether this copy may publish. One that does not may again when the other one has
+// ended, and publishes everything then.
+func (d *Driver) takeTurn() bool {
+	mine, err := d.turn.mine()
+	d.journal.Once("right to publish", err)
+	waiting := !mine && err == nil
+	if waiting && !d.state.waiting {
+		d.log.Info("another copy of the driver publishes; this one will when that has ended")
+	}
+	d.state.waiting = waiting
+	if !mine && d.state.pool != nil {
+		d.publisher.stop()
+		d.state.pool = nil
+	}
+	return mine
 }
 
 func (d *Driver) logPublished(added, gone []string) {
@@ -178,10 +217,16 @@ func (d *Driver) report(found []finding.Finding, offers []offer) time.Duration {
 	if !registered {
 		why = append(why, finding.New(finding.DriverUnregistered(), "", finding.Evidence{Path: dra.Driver}).String())
 	}
-	ready := len(why) == 0 && d.state.pool != nil
+	// A copy that waits for another one is ready: a rolling update ends the old one only then.
+	// A driver that was ready stays so while what it has just published is on its way.
+	there := d.publisher.inStep() || d.journal.WasReady() && !d.publisher.lags(time.Now())
+	ready := len(why) == 0 && (d.state.waiting || d.state.pool != nil && there)
+	if len(why) == 0 && !ready {
+		why = append(why, "the API server does not have the devices as they are to be published")
+	}
 	d.health.Ready(ready)
 	d.journal.Ready(ready, strings.Join(why, "; "), d.version, summary(offers))
-	if !ready {
+	if !ready || d.state.waiting {
 		return soon
 	}
 	return d.options.Poll
@@ -197,7 +242,7 @@ func (d *Driver) registered() bool {
 func (d *Driver) tell(found []finding.Finding) {
 	now := map[string]bool{}
 	for _, f := range found {
-		reason := ""
+		var reason string
 		switch f.ID {
 		case finding.HeldElsewhere().ID, finding.StillAllocatable().ID, finding.Plugged().ID:
 			reason = reasonNotOffered

@@ -59,7 +59,7 @@ func newMetrics(version string) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(m.registered, m.devices, m.claims, m.refused, m.calls, m.publish, m.released, m.looked, m.slices, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, class := range []string{"dropped_fields", "invalid", "transient"} {
+	for _, class := range []string{"dropped_fields", "forbidden", "invalid", "transient"} {
 		m.publish.WithLabelValues(class) // a counter that is not there yet cannot be seen to rise
 	}
 	return m
@@ -67,10 +67,11 @@ func newMetrics(version string) *metrics {
 
 // setRegistered notes whether kubelet has registered the driver.
 func (m *metrics) setRegistered(yes bool) {
-	m.registered.Set(0)
+	value := 0.0
 	if yes {
-		m.registered.Set(1)
+		value = 1
 	}
+	m.registered.Set(value)
 }
 
 // call notes one call for one claim.
@@ -84,18 +85,17 @@ func (m *metrics) call(operation string, begun time.Time, err error) {
 
 func (m *metrics) publishError(class string) { m.publish.WithLabelValues(class).Inc() }
 
-// offer notes what is offered.
+// offer notes what is offered. It is counted first: who asks in between is to see what was, or what
+// is.
 func (m *metrics) offer(offers []offer) {
-	m.devices.Reset()
-	for _, t := range dra.Types() {
-		m.refused.WithLabelValues(string(t)).Set(0)
-		for _, state := range []string{"offered", "tainted", "withheld"} {
-			m.devices.WithLabelValues(string(t), state).Set(0)
-		}
+	type kind struct {
+		t     dra.Type
+		state string
 	}
+	number, refused := map[kind]int{}, map[dra.Type]float64{}
 	for _, o := range offers {
 		if o.unpublished != nil && conflict(o.unpublished.ID) {
-			m.refused.WithLabelValues(string(o.device.Type)).Set(1)
+			refused[o.device.Type] = 1
 		}
 		state := "offered"
 		switch {
@@ -104,7 +104,13 @@ func (m *metrics) offer(offers []offer) {
 		case len(o.against) > 0:
 			state = "tainted"
 		}
-		m.devices.WithLabelValues(string(o.device.Type), state).Inc()
+		number[kind{o.device.Type, state}]++
+	}
+	for _, t := range dra.Types() {
+		m.refused.WithLabelValues(string(t)).Set(refused[t])
+		for _, state := range []string{"offered", "tainted", "withheld"} {
+			m.devices.WithLabelValues(string(t), state).Set(float64(number[kind{t, state}]))
+		}
 	}
 }
 
@@ -115,12 +121,12 @@ func conflict(id string) bool {
 
 // records notes which claims there are.
 func (m *metrics) records(records []claim.Record, damaged int) {
-	m.claims.Reset()
+	number := map[claim.State]int{}
+	for _, r := range records {
+		number[r.State]++
+	}
 	for _, s := range []claim.State{claim.Preparing, claim.Prepared, claim.Unpreparing} {
-		m.claims.WithLabelValues(string(s)).Set(0)
+		m.claims.WithLabelValues(string(s)).Set(float64(number[s]))
 	}
 	m.claims.WithLabelValues("Damaged").Set(float64(damaged))
-	for _, r := range records {
-		m.claims.WithLabelValues(string(r.State)).Inc()
-	}
 }

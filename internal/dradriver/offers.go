@@ -16,7 +16,7 @@ const (
 	taintUnhealthy = dra.Driver + "/unhealthy"
 	// taintPlugged: a device plugin offers the device, or a container has it from one.
 	taintPlugged = dra.Driver + "/held-by-device-plugin"
-	// taintWithheld: a claim has the device whose record cannot be read.
+	// taintWithheld: a claim has the device whose record cannot be read, or has it by another name.
 	taintWithheld = dra.Driver + "/withheld"
 )
 
@@ -25,7 +25,7 @@ type offer struct {
 	device *dra.Device
 	// against is why nobody is to get it now, by the key of the taint that says so.
 	against map[string]finding.Finding
-	// held says that a claim has it.
+	// held says that a claim has it, or hardware that comes with it.
 	held bool
 	// unpublished is why it is not published at all.
 	unpublished *finding.Finding
@@ -50,15 +50,24 @@ type world struct {
 // offers judges every device: those that are there, and those that a claim has and that have left.
 func (w *world) offers() []offer {
 	held := map[string]bool{}
+	holders := map[string][]holder{}
 	for _, r := range w.records {
 		for _, d := range r.Devices {
 			held[d.Name] = held[d.Name] || !d.Admin
+			if d.Admin {
+				continue
+			}
+			for _, a := range d.Group {
+				holders[a] = append(holders[a], holder{claim: r.Namespace + "/" + r.Name, device: d.Name})
+			}
 		}
 	}
 	var all []offer
 	for i := range w.inventory.Devices {
 		d := &w.inventory.Devices[i]
-		all = append(all, w.judge(d, held[d.Name], d.Faults))
+		o := w.judge(d, held[d.Name], d.Faults)
+		w.alias(&o, holders)
+		all = append(all, o)
 	}
 	for name := range held {
 		d, known := w.before[name]
@@ -69,6 +78,31 @@ func (w *world) offers() []offer {
 	}
 	slices.SortFunc(all, func(a, b offer) int { return a.device.Function.Address.Compare(b.device.Function.Address) })
 	return all
+}
+
+// holder is a claim that has a function, and the device that it was allocated.
+type holder struct{ claim, device string }
+
+// alias says that a claim has a device's hardware by another name: when the first function of a
+// group leaves, the next one gives the device its name. To the scheduler that is a free device.
+func (w *world) alias(o *offer, holders map[string][]holder) {
+	for _, a := range o.device.Group {
+		for _, h := range holders[a.String()] {
+			if h.device == o.device.Name {
+				continue
+			}
+			f := finding.New(finding.HeldByClaim(), o.device.Function.Address.String(),
+				finding.Evidence{Path: "claim " + h.claim, Value: h.device})
+			if _, known := o.against[taintWithheld]; !known {
+				o.against[taintWithheld] = f
+			}
+			if !w.tainted && !o.held && o.unpublished == nil {
+				o.unpublished = &f
+			}
+			o.held = true
+			return
+		}
+	}
 }
 
 // absence is why a device is not there that was.
@@ -83,13 +117,13 @@ func (w *world) absence(d *dra.Device) finding.Finding {
 // judge says what is to be made of one device.
 func (w *world) judge(d *dra.Device, held bool, faults []finding.Finding) offer {
 	o := offer{device: d, held: held, against: map[string]finding.Finding{}}
-	if f, refused := w.refused[d.Type]; refused {
-		o.unpublished = &f
-		return o
-	}
 	address := d.Function.Address.String()
 	if len(faults) > 0 {
 		o.against[taintUnhealthy] = faults[0]
+	}
+	if f, refused := w.refused[d.Type]; refused {
+		o.unpublished = &f
+		return o
 	}
 	for _, a := range d.Group {
 		if whose, plugged := w.plugged[a.String()]; plugged {

@@ -25,25 +25,26 @@ type plugin struct {
 	events  *events
 	log     *slog.Logger
 
-	untainted atomic.Bool  // the API server does not keep taints
-	again     func()       // makes the loop publish again
-	fatal     func(error)  // ends the program
-	said      atomicErrors // what was logged of publishing
+	untainted atomic.Bool // the API server does not keep taints
+	again     func()      // makes the loop publish again
+	fatal     func(error) // ends the program
+	said      said        // what was logged of publishing
+	served    said        // and of serving kubelet
 }
 
 // PrepareResourceClaims answers for each claim by itself: one that fails is no reason to refuse
 // another.
 func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	all := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
+	results := p.engine.Prepare(ctx, claims)
 	for _, c := range claims {
-		begun := time.Now()
-		devices, err := p.engine.Prepare(ctx, c)
-		p.metrics.call("prepare", begun, err)
-		if err != nil {
-			p.log.Warn("not prepared", "claim", c.Namespace+"/"+c.Name, "reason", err.Error())
-			p.events.claim(c, reasonNotPrepared, err.Error())
+		r := results[c.UID]
+		p.metrics.call("prepare", time.Now().Add(-r.Took), r.Err)
+		if r.Err != nil {
+			p.log.Warn("not prepared", "claim", c.Namespace+"/"+c.Name, "reason", r.Err.Error())
+			p.events.claim(c, reasonNotPrepared, r.Err.Error())
 		}
-		all[c.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+		all[c.UID] = kubeletplugin.PrepareResult{Devices: r.Devices, Err: r.Err}
 	}
 	p.again()
 	return all, nil
@@ -77,7 +78,7 @@ func (p *plugin) HandleError(_ context.Context, err error, message string) {
 		p.fatal(err)
 		return
 	}
-	if p.said.news(message + err.Error()) {
+	if p.served.news(message+err.Error(), time.Now()) {
 		p.log.Warn("serving kubelet", "reason", message+": "+err.Error())
 	}
 }
@@ -98,9 +99,11 @@ func (p *plugin) problem(err error, message string) {
 		class = "dropped_fields"
 	case apierrors.IsInvalid(err):
 		class = "invalid"
+	case apierrors.IsForbidden(err):
+		class = "forbidden"
 	}
 	p.metrics.publishError(class)
-	if p.said.news(message + err.Error()) {
+	if p.said.news(message+err.Error(), time.Now()) {
 		p.log.Warn("publishing devices", "reason", message+": "+err.Error())
 	}
 }

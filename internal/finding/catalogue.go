@@ -324,6 +324,7 @@ func Catalogue() []Kind {
 		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(), SpecUnexamined(),
 		ConfigUnusable(), Overlap(), NoShares(), Shadowed(), NothingSelected(), SharedAndWhole(), ConfigGone(),
 		DriverUnregistered(), Plugged(), RecordDamaged(), StillAllocatable(), TypeExcluded(), NodeUnread(), KubeletSilent(),
+		HeldByClaim(),
 		NoIOMMUGroup(), NotViable(), HostInUse(), RDMAIncomplete(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
 		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(), Claimed(),

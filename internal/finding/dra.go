@@ -37,6 +37,12 @@ func KubeletSilent() Kind {
 		"look at the error: the directory of kubelet's pod-resources socket has to be mounted"))
 }
 
+// HeldByClaim: to the scheduler it is another device, which nobody has.
+func HeldByClaim() Kind {
+	return kind("DRA020", Warning, "a claim has the device's hardware under the name of another device",
+		"wait until the claim's pod has ended, or give its IOMMU group back the function that has left; the device is free then")
+}
+
 // DriverUnregistered: kubelet has not found the driver's socket, or refused it.
 func DriverUnregistered() Kind {
 	return blocking(kind("DRA001", Warning, "the driver is not registered with kubelet",
