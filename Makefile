@@ -83,11 +83,13 @@ e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybo
 
 .PHONY: e2e-dra
 e2e-dra: ## Run the DRA driver against the API server, the scheduler and kubelet's DRA manager
-	go -C test test -vet=off -count=1 -v -timeout=30m ./plane ./policy ./examples ./dra
+	go -C test test -vet=off -count=1 -v -timeout=30m ./plane ./policy ./dra
 
 .PHONY: e2e-cluster
-e2e-cluster: dist/kata-device-plugin.oci.tar dist/kata-device-plugin.yaml ## Run the image and the manifests on a whole cluster (needs what e2e-node needs)
+e2e-cluster: dist/kata-device-plugin.oci.tar dist/kata-device-plugin.yaml
+e2e-cluster: dist/kata-dra-driver.oci.tar dist/kata-dra-driver.yaml ## Run images and manifests on a whole cluster (needs what e2e-node needs)
 	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay > dist/e2e-cluster.yaml
+	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay-dra > dist/e2e-cluster-dra.yaml
 	go -C test test -vet=off -tags=node -count=1 -v -timeout=40m ./cluster
 
 .PHONY: peers

@@ -181,8 +181,8 @@ func TestBackOff(t *testing.T) {
 		must(t, os.Rename(class, class+".aside"))
 		must(t, os.WriteFile(class, nil, 0o600)) // cannot be listed, and is not absent
 		look(30*time.Second, lookout.Full, true)
-		for _, ms := range []time.Duration{10, 20, 40, 80, 160, 320} {
-			look(ms*time.Millisecond, lookout.Glance, true)
+		for _, ms := range []int{10, 20, 40, 80, 160, 320} {
+			look(time.Duration(ms)*time.Millisecond, lookout.Glance, true)
 		}
 		source <- struct{}{}
 		look(6*time.Millisecond, lookout.Glance, true) // one is the last look's

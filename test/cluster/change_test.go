@@ -32,8 +32,8 @@ func rollingUpdate(c *cluster) {
 
 	load := w.load(held)
 	for _, name := range []string{"kata-device-plugin:next", "kata-device-plugin:dev"} {
-		c.image(name)
-		c.complete(1)
+		c.image(daemonSet, name)
+		c.complete(daemonSet, 1)
 		if pod := w.ready(); pod.Spec.Containers[0].Image != name || pod.Status.ContainerStatuses[0].RestartCount != 0 {
 			c.t.Errorf("the plugin's pod has %s and %+v", pod.Spec.Containers[0].Image, pod.Status.ContainerStatuses)
 		}
@@ -66,7 +66,7 @@ func rollingUpdate(c *cluster) {
 func byName(a, b v1.Pod) int { return strings.Compare(a.Name, b.Name) }
 
 // image changes the DaemonSet's, as an upgrade does.
-func (c *cluster) image(name string) {
+func (c *cluster) image(daemonSet, name string) {
 	c.t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, daemonSet, name)
 	_, err := c.Client().AppsV1().DaemonSets(system).Patch(c.ctx, daemonSet, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,6 +45,12 @@ func TestCluster(t *testing.T) {
 		{"reboot", reboot},
 		{"Pod Security", podSecurity},
 		{"NodeRestriction and RBAC", restriction},
+		// After all others, which are to know nothing of claims.
+		{"DRA install", draInstall},
+		{"DRA pods", draPods},
+		{"DRA force delete", draForceDelete},
+		{"DRA restarts", draRestarts},
+		{"DRA reboot", draReboot},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -72,8 +80,9 @@ func (c *cluster) await(what string, look func(context.Context) error) {
 	c.must(peer.Await(c.ctx, what, look))
 }
 
-// apply does what `kubectl apply --server-side` does with a file.
-func (c *cluster) apply(file string) {
+// apply does what `kubectl apply --server-side` does with a file, or with the objects of one kind
+// in it.
+func (c *cluster) apply(file string, kinds ...string) {
 	c.t.Helper()
 	text, err := os.ReadFile(file)
 	c.must(err)
@@ -90,8 +99,14 @@ func (c *cluster) apply(file string) {
 		}
 		c.must(err)
 		kind := object.GroupVersionKind()
+		if len(kinds) > 0 && !slices.Contains(kinds, kind.Kind) {
+			continue
+		}
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		c.must(err)
+		if object.GetNamespace() == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			object.SetNamespace(peer.Namespace)
+		}
 		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).
 			Apply(c.ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: "test"})
 		c.must(err)
@@ -108,14 +123,21 @@ type worker struct {
 // test.
 func (c *cluster) join(name, platform string) *worker {
 	c.t.Helper()
-	n := peer.StartNode(c.t, peer.Options{Programs: programs, Name: name, Platform: platform, Join: c.ControlPlane, Stopped: true})
-	w := &worker{Node: n, cluster: c}
-	c.must(n.Containerd().Import(c.ctx, image))
-	_, err := n.Containerd().Ctr(c.ctx, "image", "tag", imported, upgrade)
-	c.must(err)
-	c.must(n.Kubelet().Start(c.ctx))
+	w := c.prepare(name, platform, daemonSet)
+	c.must(w.Kubelet().Start(c.ctx))
 	c.t.Cleanup(w.leave)
 	return w
+}
+
+// prepare starts a node without kubelet, with a program's image and the one that an upgrade has.
+func (c *cluster) prepare(name, platform, program string) *worker {
+	c.t.Helper()
+	n := peer.StartNode(c.t, peer.Options{Programs: programs, Name: name, Platform: platform, Join: c.ControlPlane, Stopped: true})
+	c.must(n.Containerd().Import(c.ctx, archive(program)))
+	imported := "docker.io/library/" + program
+	_, err := n.Containerd().Ctr(c.ctx, "image", "tag", imported+":dev", imported+":next")
+	c.must(err)
+	return &worker{Node: n, cluster: c}
 }
 
 // leave takes a node out of the cluster, and waits until its pods have gone as well.
@@ -154,10 +176,16 @@ func (w *worker) ready() *v1.Pod {
 	return pod
 }
 
-// pluginReady waits until the DaemonSet's pod on the node is ready.
+// pluginReady waits until the plugin's pod on the node is ready.
 func (w *worker) pluginReady() (pod *v1.Pod) {
 	w.t.Helper()
-	w.await("the plugin's pod on "+w.Name(), func(ctx context.Context) error {
+	return w.podReady(daemonSet)
+}
+
+// podReady waits until a DaemonSet's pod on the node is ready.
+func (w *worker) podReady(daemonSet string) (pod *v1.Pod) {
+	w.t.Helper()
+	w.await("the pod of "+daemonSet+" on "+w.Name(), func(ctx context.Context) error {
 		list, err := w.Client().CoreV1().Pods(system).List(ctx, metav1.ListOptions{
 			FieldSelector: "spec.nodeName=" + w.Name(), LabelSelector: "app.kubernetes.io/name=" + daemonSet,
 		})

@@ -23,8 +23,8 @@ import (
 func install(c *cluster) {
 	with, without := c.join("install-gpu", "hgx-h100"), c.join("install-cpu", "cpu-only")
 	pod := with.ready()
-	c.complete(2)
-	c.shipped()
+	c.complete(daemonSet, 2)
+	c.shipped(daemonSet, base)
 
 	node, err := c.Client().CoreV1().Nodes().Get(c.ctx, without.Name(), metav1.GetOptions{})
 	c.must(err)
@@ -39,14 +39,14 @@ func install(c *cluster) {
 	if text := strings.Join(c.logOf(pod), "\n"); !strings.Contains(text, `"msg":"ready","resource":["`+gpu+` 8/8","`+nvswitch+` 4/4"]`) {
 		c.t.Errorf("a plugin with hardware does not say that it is ready with all of it: %s", text)
 	}
-	with.powerless()
+	with.powerless(daemonSet)
 	with.agree()
 }
 
 // complete waits until the DaemonSet is up to date and ready on so many nodes.
-func (c *cluster) complete(nodes int32) {
+func (c *cluster) complete(daemonSet string, nodes int32) {
 	c.t.Helper()
-	c.await("the DaemonSet", func(ctx context.Context) error {
+	c.await("the DaemonSet "+daemonSet, func(ctx context.Context) error {
 		ds, err := c.Client().AppsV1().DaemonSets(system).Get(ctx, daemonSet, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -60,13 +60,16 @@ func (c *cluster) complete(nodes int32) {
 }
 
 // shipped complains if what runs is not what ships, but for the overlay.
-func (c *cluster) shipped() {
+func (c *cluster) shipped(daemonSet, base string) {
 	c.t.Helper()
 	file, err := os.Open(base)
 	c.must(err)
 	defer file.Close()
 	var want appsv1.DaemonSet
-	c.must(yaml.NewYAMLOrJSONDecoder(file, 4096).Decode(&want))
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); want.Kind != "DaemonSet"; {
+		want = appsv1.DaemonSet{}
+		c.must(decoder.Decode(&want))
+	}
 	// The API server fills in what the manifest leaves out, in this one as well.
 	want.Name = "as-shipped"
 	filled, err := c.Client().AppsV1().DaemonSets(system).Create(c.ctx, &want, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -77,6 +80,7 @@ func (c *cluster) shipped() {
 	container := &pod.Containers[0]
 	container.ImagePullPolicy = v1.PullIfNotPresent
 	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == "sys" })
+	container.Env = slices.DeleteFunc(container.Env, func(e v1.EnvVar) bool { return strings.HasPrefix(e.Name, "KUBERNETES_SERVICE_") })
 	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v v1.Volume) bool { return v.Name == "sys" })
 	if !reflect.DeepEqual(*pod, filled.Spec.Template.Spec) {
 		c.t.Errorf("the pods are\n%+v, shipped are\n%+v", *pod, filled.Spec.Template.Spec)
@@ -91,23 +95,23 @@ func (c *cluster) logOf(pod *v1.Pod) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// powerless complains if the plugin's process has more rights than the manifest gives it.
-func (w *worker) powerless() {
+// powerless complains if a program's process has more rights than its manifest gives it.
+func (w *worker) powerless(program string) {
 	w.t.Helper()
-	status, err := w.pluginStatus()
+	status, err := w.statusOf(program)
 	w.must(err)
 	for _, line := range []string{
 		"Uid:\t0\t0\t0\t0", "Gid:\t0\t0\t0\t0", "CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
 		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
 	} {
 		if !strings.Contains(status, "\n"+line+"\n") {
-			w.t.Errorf("the plugin's process does not have %q:\n%s", line, status)
+			w.t.Errorf("the process of %s does not have %q:\n%s", program, line, status)
 		}
 	}
 }
 
-// pluginStatus is what the kernel says of the node's only plugin process.
-func (w *worker) pluginStatus() (string, error) {
+// statusOf is what the kernel says of the node's only process of a program.
+func (w *worker) statusOf(program string) (string, error) {
 	found, err := filepath.Glob(w.Path("/proc/[0-9]*/cmdline"))
 	if err != nil {
 		return "", err
@@ -115,7 +119,7 @@ func (w *worker) pluginStatus() (string, error) {
 	var status []string
 	for _, file := range found {
 		command, err := os.ReadFile(file)
-		if err != nil || string(command) != "/kata-device-plugin\x00" {
+		if err != nil || string(command) != "/"+program+"\x00" {
 			continue // or it has ended meanwhile
 		}
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "status"))
@@ -125,7 +129,7 @@ func (w *worker) pluginStatus() (string, error) {
 		status = append(status, string(text))
 	}
 	if len(status) != 1 {
-		return "", fmt.Errorf("look for the plugin's process: there are %d", len(status))
+		return "", fmt.Errorf("look for the process of %s: there are %d", program, len(status))
 	}
 	return status[0], nil
 }

@@ -64,7 +64,12 @@ func (c *cluster) waits(name, why string) {
 // gone waits until a pod is no longer there.
 func (c *cluster) gone(name string) {
 	c.t.Helper()
-	c.await("the end of pod "+name, func(ctx context.Context) error {
+	c.must(c.podGone(c.ctx, name))
+}
+
+// podGone waits until a pod is no longer there.
+func (c *cluster) podGone(ctx context.Context, name string) error {
+	return peer.Await(ctx, "the end of pod "+name, func(ctx context.Context) error {
 		list, err := c.Client().CoreV1().Pods(peer.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		if err == nil && len(list.Items) > 0 {
 			err = errors.New("it is there")

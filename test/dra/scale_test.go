@@ -137,8 +137,11 @@ func (f *fleet) startAll() {
 	f.cancel = cancel
 	f.controllers = make([]*resourceslice.Controller, len(f.owners))
 	var wg sync.WaitGroup
+	room := make(chan struct{}, 32) // a rollout does not start all of them at once either
 	for i := range f.owners {
+		room <- struct{}{}
 		wg.Go(func() {
+			defer func() { <-room }()
 			c, err := resourceslice.StartController(ctx, resourceslice.Options{
 				DriverName: dra.Driver, KubeClient: f.client, Owner: &f.owners[i],
 				Resources: &resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{f.owners[i].Name: f.pool}},
@@ -172,21 +175,38 @@ func (f *fleet) written() int { return len(f.plane.Writes(f.b, "resourceslices")
 // awaitSlices waits until there is a slice of each node, and all are as they should be.
 func (f *fleet) awaitSlices(right func(*resourceapi.ResourceSlice) bool) {
 	f.b.Helper()
+	f.await("slices as they should be", scaleNodes, func(ctx context.Context) (n int, err error) {
+		list, err := f.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return 0, err
+		}
+		for i := range list.Items {
+			if right(&list.Items[i]) {
+				n++
+			}
+		}
+		return n, nil
+	})
+}
+
+// await counts until there are enough. An answer of a server that has too much to do may fail.
+func (f *fleet) await(what string, want int, count func(context.Context) (int, error)) {
+	f.b.Helper()
 	ctx, cancel := context.WithTimeout(f.b.Context(), 10*time.Minute)
 	defer cancel()
-	w, err := f.client.ResourceV1().ResourceSlices().Watch(ctx, metav1.ListOptions{})
-	must(f.b, err)
-	defer w.Stop()
-	good := map[string]bool{}
-	for event := range w.ResultChan() {
-		if s, ok := event.Object.(*resourceapi.ResourceSlice); ok && right(s) {
-			good[s.Name] = true
-		}
-		if len(good) == scaleNodes {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		n, err := count(ctx)
+		if n == want {
 			return
 		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.b.Fatalf("%d of %d %s: %v", n, want, what, err)
+		}
 	}
-	f.b.Fatalf("%d of %d slices are as they should be", len(good), scaleNodes)
 }
 
 // size is what a slice takes in JSON.
@@ -203,22 +223,19 @@ func (f *fleet) size() int {
 func (f *fleet) claim() {
 	f.b.Helper()
 	f.plane.Create(f.b, oneGPU)
-	ctx, cancel := context.WithTimeout(f.b.Context(), 10*time.Minute)
-	defer cancel()
-	w, err := f.client.ResourceV1().ResourceClaims(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{})
-	must(f.b, err)
-	defer w.Stop()
 	for i := range scalePods {
 		f.plane.Pod(f.b, plane.ClaimPod(fmt.Sprintf("pod-%d", i), "one-gpu"))
 	}
-	done := map[string]bool{}
-	for event := range w.ResultChan() {
-		if c, ok := event.Object.(*resourceapi.ResourceClaim); ok && c.Status.Allocation != nil {
-			done[c.Name] = true
+	f.await("allocated claims", scalePods, func(ctx context.Context) (n int, err error) {
+		list, err := f.client.ResourceV1().ResourceClaims(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return 0, err
 		}
-		if len(done) == scalePods {
-			return
+		for i := range list.Items {
+			if list.Items[i].Status.Allocation != nil {
+				n++
+			}
 		}
-	}
-	f.b.Fatalf("%d of %d claims were allocated", len(done), scalePods)
+		return n, nil
+	})
 }

@@ -207,6 +207,9 @@ func (c *ControlPlane) connect(ctx context.Context, n *Node) error {
 	place := c.nodes[n.name]
 	port := "port" + strconv.Itoa(place)
 	ip := n.options.Programs.paths["ip"]
+	// The cable of a boot before: the kernel lets go of a network namespace some time after its
+	// last process has gone. That there is none is no error.
+	_, _ = c.box.Run(ctx, ip, "link", "del", port)
 	out, err := exec.CommandContext(ctx, ip, "link", "add", wire.NodeInterface, "netns", n.pid(),
 		"type", "veth", "peer", "name", port, "netns", c.pid()).CombinedOutput()
 	if err != nil {
@@ -218,9 +221,12 @@ func (c *ControlPlane) connect(ctx context.Context, n *Node) error {
 		args []string
 	}{
 		{c.box, []string{"link", "set", port, "master", wire.BridgeName, "up"}},
-		{n.box, []string{"link", "set", wire.NodeInterface, "up"}},
-		{n.box, []string{"addr", "add", address + "/24", "dev", wire.NodeInterface}},
-		{n.box, []string{"route", "add", "default", "via", wire.BridgeAddress, "dev", wire.NodeInterface}},
+		// With an address of its own, since a bridge would change that as pods come and go.
+		{n.box, []string{"link", "add", wire.BridgeName, "address", fmt.Sprintf("02:00:00:00:00:%02x", place), "type", "bridge"}},
+		{n.box, []string{"link", "set", wire.BridgeName, "up"}},
+		{n.box, []string{"link", "set", wire.NodeInterface, "master", wire.BridgeName, "up"}},
+		{n.box, []string{"addr", "add", address + "/24", "dev", wire.BridgeName}},
+		{n.box, []string{"route", "add", "default", "via", wire.BridgeAddress, "dev", wire.BridgeName}},
 	} {
 		if _, err := line.in.Run(ctx, ip, line.args...); err != nil {
 			return fmt.Errorf("connect %s: %w", n.name, err)

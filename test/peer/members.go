@@ -24,7 +24,7 @@ func apiServerArgs() []string {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--kubelet-client-certificate=" + etc("kubelet.crt"), "--kubelet-client-key=" + etc("kubelet.key"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--endpoint-reconciler-type=none", // no pod reaches the API server here
+		"--endpoint-reconciler-type=none", // pods reach the API server by its own address: nobody here implements services
 		"--profiling=false", "-v=1",
 	}
 }

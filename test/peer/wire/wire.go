@@ -37,10 +37,13 @@ const (
 	Bridge = "bridge" // a bridge, to which the test connects others
 )
 
-// Names and addresses of the network of a cluster.
+// Names and addresses of the network of a cluster: each node has a bridge of that name as well,
+// on which its pods are.
 const (
 	BridgeName    = "lan"
 	BridgeAddress = "192.0.2.1"
+	BridgeNet     = "192.0.2.0/24"
+	PodNet        = "198.18.0.0/15"
 	NodeInterface = "node0"
 )
 

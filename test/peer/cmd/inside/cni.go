@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"kata-device-plugin/test/peer/wire"
 )
 
-// cni is a CNI plugin that gives a pod an interface whose both ends are in the pod, with
-// an address that leads nowhere: for pods that are to run, not to talk.
+// cni is a CNI plugin. On a node that has joined a cluster a pod gets an interface on the
+// node's bridge, by which it reaches the API server. On one that stands alone both ends of the
+// pair are in the pod, and the address leads nowhere.
 func cni(in io.Reader, out io.Writer) error {
 	var conf struct {
 		CNIVersion string `json:"cniVersion"`
@@ -40,13 +43,27 @@ func cni(in io.Reader, out io.Writer) error {
 	_, _ = io.WriteString(h, os.Getenv("CNI_CONTAINERID"))
 	n := h.Sum32()
 	address := fmt.Sprintf("198.18.%d.%d/15", n>>8%250, 1+n%250)
-	for _, line := range [][]string{
-		{"link", "set", "lo", "up"},
+	alone := [][]string{
 		{"link", "add", link, "type", "veth", "peer", "name", "peer0"},
-		{"link", "set", link, "up"},
 		{"link", "set", "peer0", "up"},
+	}
+	var joined [][]string
+	if _, err := net.InterfaceByName(wire.BridgeName); err == nil {
+		port := fmt.Sprintf("pod%08x", n)
+		err = ip("link", "add", port, "type", "veth", "peer", "name", link, "netns", filepath.Base(netns))
+		if err == nil {
+			err = ip("link", "set", port, "master", wire.BridgeName, "up")
+		}
+		if err != nil {
+			return err
+		}
+		alone, joined = nil, [][]string{{"route", "add", wire.BridgeNet, "dev", link}}
+	}
+	lines := slices.Concat([][]string{{"link", "set", "lo", "up"}}, alone, [][]string{
+		{"link", "set", link, "up"},
 		{"addr", "add", address, "dev", link},
-	} {
+	}, joined)
+	for _, line := range lines {
 		if err := ip(append([]string{"-n", filepath.Base(netns)}, line...)...); err != nil {
 			return err
 		}

@@ -63,6 +63,7 @@ func network(kind string) error {
 			{"link", "add", wire.BridgeName, "type", "bridge"},
 			{"link", "set", wire.BridgeName, "up"},
 			{"addr", "add", wire.BridgeAddress + "/24", "dev", wire.BridgeName},
+			{"route", "add", wire.PodNet, "dev", wire.BridgeName},
 		},
 	}
 	for _, line := range append([][]string{{"link", "set", "lo", "up"}}, lines[kind]...) {
