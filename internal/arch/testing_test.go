@@ -13,6 +13,7 @@ import (
 func peers() map[string]string {
 	return map[string]string{
 		"test/e2e": "device manager", "test/node": "kubelet, containerd", "test/cluster": "cluster", "test/kernel": "Linux",
+		"test/dra": "DRA manager, scheduler",
 	}
 }
 

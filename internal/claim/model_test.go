@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 	unlock := lock(t, s)
 	var story []string
 	seen := map[string]int{}
-	for step := range 600 {
+	for step := range 300 {
 		uid := []string{uidA, uidB, uidC, "x"}[r.IntN(4)]
 		var did string
 		var got, want error
