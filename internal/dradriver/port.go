@@ -2,6 +2,7 @@ package dradriver
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -25,7 +26,7 @@ func (d *Driver) serveMetrics(ctx context.Context, cancel context.CancelCauseFun
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := web.Serve(ctx, l, d.options.Web, mux, d.log); err != nil {
+		if err := web.Serve(ctx, l, d.options.Web, mux, slog.New(quiet{d.log.Handler()})); err != nil {
 			cancel(err) // whoever relies on the metrics would rely on nothing
 		}
 	}()
