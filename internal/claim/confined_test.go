@@ -33,7 +33,7 @@ func TestConfined(t *testing.T) {
 		t.Fatal(err, line)
 	}
 	if abi == 0 {
-		t.Skip("the kernel has no Landlock")
+		skip(t, "the kernel has no Landlock")
 	}
 	wantNames(t, dir, uidB+".json")
 	wantRecord(t, open(t, dir), record(uidB, 1))

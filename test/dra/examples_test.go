@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kata-device-plugin/test/plane"
 )
@@ -123,7 +122,7 @@ func (m *machine) grant(file string) granted {
 	var pod *v1.Pod
 	for _, o := range m.plane.CreateFile(m.t, file) {
 		if o.GetKind() == "Pod" {
-			pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), UID: types.UID(o.GetUID())}}
+			pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID()}}
 		}
 	}
 	if pod == nil {

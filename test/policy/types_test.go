@@ -33,7 +33,7 @@ func TestTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 			var policy admissionv1.ValidatingAdmissionPolicy
 			if err := yaml.UnmarshalStrict(document, &policy); err != nil || policy.Kind != "ValidatingAdmissionPolicy" {
 				continue // a binding

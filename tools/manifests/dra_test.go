@@ -155,7 +155,7 @@ func TestDocumentHasObjects(t *testing.T) {
 	}
 	found := 0
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		for _, object := range bytes.Split(block[1], []byte("\n---\n")) {
+		for object := range bytes.SplitSeq(block[1], []byte("\n---\n")) {
 			if bytes.Contains(object, []byte("kind: Kustomization")) {
 				continue
 			}
