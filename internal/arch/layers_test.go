@@ -49,7 +49,8 @@ func rooms() map[string]room {
 		"devinfo":       {floor: facts, what: "what network plugins are told of a device, in files"},
 		"podresources":  {floor: ground, what: "kubelet's word on which container has which device"},
 		"exit":          {floor: ground, what: "the codes that programs exit with"},
-		"claim":         {floor: ground, what: "which claim holds which hardware, on disk"},
+		"wholefile":     {floor: ground, what: "files that are whole or not there"},
+		"claim":         {floor: facts, what: "which claim holds which hardware, on disk"},
 		"deviceconfig":  {floor: ground, what: "what a claim may say of its devices"},
 		"web":           {floor: ground, what: "HTTP for Prometheus"},
 		"journal":       {floor: facts, what: "a line in the log for each change"},
@@ -79,7 +80,7 @@ func rooms() map[string]room {
 func keepers() map[string][]string {
 	return map[string][]string{
 		"tags.cncf.io/container-device-interface": {"cdi"},
-		"github.com/google/renameio":              {"cdi", "claim", "devinfo"},
+		"github.com/google/renameio":              {"wholefile"},
 		"github.com/prometheus/client_golang":     {"dradriver"},
 		"github.com/prometheus/exporter-toolkit":  {"web"},
 		"github.com/go-logr/logr":                 {"dradriver"},

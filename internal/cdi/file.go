@@ -11,10 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // mode lets container runtimes read the spec that do not run as root.
@@ -145,37 +146,12 @@ func (f *File) write() error {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
 	}
-	// The temporary name has no suffix that a CDI reader looks for.
-	pending, err := renameio.NewPendingFile(f.Path(), renameio.WithTempDir(f.dir), renameio.WithStaticPermissions(mode))
-	if err != nil {
-		return fmt.Errorf("write CDI spec %s: %w", f.Path(), cause(err))
-	}
-	_, err = pending.Write(f.data)
-	if err == nil {
-		err = pending.CloseAtomicallyReplace() // syncs the file before it renames
-	}
-	if err == nil {
-		err = syncDir(f.dir)
-	}
-	if err != nil {
-		_ = pending.Cleanup() // what is left is swept by the next start
-		return fmt.Errorf("write CDI spec %s: %w", f.Path(), cause(err))
+	// The temporary name has no suffix that a CDI reader looks for. What is left is swept by the
+	// next start.
+	if err := wholefile.Write(f.Path(), f.data, mode); err != nil {
+		return fmt.Errorf("write CDI spec %s: %w", f.Path(), err)
 	}
 	return nil
-}
-
-// cause is an error without the name of the temporary file: that is another one each
-// time, and would make each attempt look like another error.
-func cause(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &link):
-		return link.Err
-	case errors.As(err, &path):
-		return path.Err
-	}
-	return err
 }
 
 // disown removes a file that could not be replaced, if it is not true any more: to name no
@@ -196,7 +172,7 @@ func (f *File) remove() error {
 	if err := os.Remove(f.Path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove CDI spec: %w", err)
 	}
-	return syncDir(f.dir)
+	return wholefile.SyncDir(f.dir)
 }
 
 // Sweep removes temporary files that an earlier life left when it was killed between
@@ -213,14 +189,6 @@ func (f *File) Sweep() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // print tells whether a file is the one that was seen before. The zero value stands

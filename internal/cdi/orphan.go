@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // Orphan is the spec of a resource that its owner does not have any more.
@@ -45,5 +47,5 @@ func (o Orphan) Remove() error {
 	if err := os.Remove(o.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove CDI spec: %w", err)
 	}
-	return syncDir(filepath.Dir(o.Path))
+	return wholefile.SyncDir(filepath.Dir(o.Path))
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // Damaged is a file that cannot be trusted. Its claim may have a pod that runs, so its
@@ -59,7 +61,7 @@ func look(path, uid string) (*document, *Damaged) {
 		return doc, nil
 	}
 	damaged.Newer = errors.Is(err, errNewer)
-	damaged.Err, damaged.Group = cause(err), addresses(data)
+	damaged.Err, damaged.Group = wholefile.Cause(err), addresses(data)
 	return nil, damaged
 }
 

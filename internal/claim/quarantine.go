@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 var (
@@ -29,7 +31,7 @@ func (s *Store) Quarantine(uid string) error {
 		err = s.moveAside(uid)
 	}
 	if err == nil {
-		err = syncDir(s.dir)
+		err = wholefile.SyncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("quarantine record of claim %s: %w", uid, err)
@@ -53,7 +55,7 @@ func (s *Store) moveAside(uid string) error {
 		path := s.path(uid, asideExt+strconv.Itoa(n))
 		_, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return cause(os.Rename(s.path(uid, ext), path))
+			return wholefile.Cause(os.Rename(s.path(uid, ext), path))
 		}
 		if err != nil {
 			return err
@@ -78,7 +80,7 @@ func (s *Store) Discard(uid string) error {
 		}
 	}
 	if err == nil {
-		err = syncDir(s.dir)
+		err = wholefile.SyncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("discard damaged records of claim %s: %w", uid, err)

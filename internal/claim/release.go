@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // stamp is how the time of a release is part of a file's name.
@@ -48,12 +50,12 @@ func (s *Store) bury(uid string, at time.Time, there bool) error {
 		err = touch(path)
 	}
 	if err != nil {
-		return cause(err)
+		return wholefile.Cause(err)
 	}
 	if err := s.dropOlder(uid); err != nil {
 		return err
 	}
-	return syncDir(s.dir)
+	return wholefile.SyncDir(s.dir)
 }
 
 func touch(path string) error {
@@ -106,7 +108,7 @@ func (s *Store) Forget(before time.Time) error {
 		}
 	}
 	if gone {
-		errs = append(errs, syncDir(s.dir))
+		errs = append(errs, wholefile.SyncDir(s.dir))
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("forget released claims: %w", err)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // What comes behind the UID in the names of files.
@@ -147,7 +149,7 @@ func (s *Store) Put(r Record) error {
 		data, err = encode(r, old)
 	}
 	if err == nil {
-		err = write(s.path(r.UID, ext), data)
+		err = wholefile.Write(s.path(r.UID, ext), data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write record of claim %s: %w", r.UID, err)

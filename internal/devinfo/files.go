@@ -11,8 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+
+	"kata-device-plugin/internal/wholefile"
 )
 
 // mode is that of the old plugin's files: nobody has a reason to edit one.
@@ -40,17 +41,8 @@ func (d Files) Write(resource, id string, info Info) error {
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		return wrap(err)
 	}
-	// The temporary name is the file's with a dot before and a number behind it.
-	pending, err := renameio.NewPendingFile(path, renameio.WithTempDir(d.Dir), renameio.WithStaticPermissions(mode))
-	if err != nil {
+	if err := wholefile.Write(path, data, mode); err != nil {
 		return wrap(err)
-	}
-	_, err = pending.Write(data)
-	if err == nil {
-		err = pending.CloseAtomicallyReplace()
-	}
-	if err != nil {
-		return wrap(errors.Join(err, pending.Cleanup()))
 	}
 	return nil
 }
