@@ -19,6 +19,7 @@ import (
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/lookout"
+	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/sysfs"
 )
 
@@ -61,7 +62,7 @@ type Agent struct {
 	rivals     *kubelet.Rivals      // other plugins' sockets
 	since      map[string]time.Time // when a state began that is reported only if it lasts
 	swept      map[string]bool      // resources without a device whose leftovers are gone
-	family     *ownership           // what all offers need, nil for nothing
+	family     *nodelock.Kept       // what all offers need, nil for nothing
 	report     *report              // what was logged, so that only changes are
 }
 
@@ -77,7 +78,7 @@ func New(prog Program, log *slog.Logger) *Agent {
 	}
 	a.rivals = kubelet.NewRivals(prog.Roots.DevicePlugins, a.prefixes)
 	if prog.Family != "" {
-		a.family = a.newOwnership(prog.Family)
+		a.family = nodelock.NewKept(prog.Roots.CDI, prog.Family, a.holder())
 	}
 	return a
 }
@@ -104,7 +105,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, o := range a.offers {
 		errs = append(errs, o.stop())
 	}
-	return errors.Join(append(errs, a.family.release(), a.health.Close())...)
+	return errors.Join(append(errs, a.family.Release(), a.health.Close())...)
 }
 
 // open says where sysfs is, and what tells of news.

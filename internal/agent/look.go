@@ -90,8 +90,8 @@ func (a *Agent) apply(declared declare.Declaration, now time.Time) []*offer {
 
 // letGo gives up what all offers need when there is none that goes on: another agent may offer.
 func (a *Agent) letGo() {
-	if !slices.ContainsFunc(a.offers, func(o *offer) bool { return o.lock.kept() }) {
-		a.report.Once("end of all offers", a.family.release())
+	if !slices.ContainsFunc(a.offers, func(o *offer) bool { return o.lock.Taken() }) {
+		a.report.Once("end of all offers", a.family.Release())
 	}
 }
 

@@ -25,9 +25,9 @@ type offer struct {
 	// inherited are devices of an earlier life's spec that containers still have.
 	inherited []cdi.Device
 	endpoint  *kubelet.Endpoint
-	family    *ownership // of all offers, nil for none
-	lock      *ownership // of the resource
-	fresh     bool       // one of the two was taken when they were looked at last
+	family    *nodelock.Kept // of all offers, nil for none
+	lock      *nodelock.Kept // of the resource
+	fresh     bool           // one of the two was taken when they were looked at last
 	contest   contest
 
 	// base are the devices as declared; devices are those that were announced, with
@@ -47,7 +47,7 @@ type offer struct {
 func (a *Agent) newOffer(name declare.Name) *offer {
 	o := &offer{
 		resource: name.Resource, socket: name.Socket, roots: a.prog.Roots,
-		family: a.family, lock: a.newOwnership(name.Resource),
+		family: a.family, lock: nodelock.NewKept(a.prog.Roots.CDI, name.Resource, a.holder()),
 		file:    cdi.NewFile(a.prog.Roots.CDI, a.prog.Specs, name.Resource),
 		unnamed: cdi.Kind(name.Resource) != nil,
 	}
@@ -112,11 +112,11 @@ func (o *offer) write(devices []declare.Device, now time.Time) error {
 
 // hold takes the node's locks that the offer needs: that of all offers, then the resource's.
 func (o *offer) hold() error {
-	joined, err := o.family.take()
+	joined, err := o.family.Take()
 	if err != nil {
 		return err
 	}
-	taken, err := o.lock.take()
+	taken, err := o.lock.Take()
 	o.fresh = joined || taken
 	if taken && o.cancel == nil { // else the sockets are our own
 		err = errors.Join(err, leftovers(o.file, o.roots.DevicePlugins, o.socket))
@@ -178,7 +178,7 @@ func (o *offer) stop() error {
 		<-o.done
 		o.cancel = nil
 	}
-	return o.lock.release()
+	return o.lock.Release()
 }
 
 // resolvable are the devices that a CDI spec may name: those that are there and have nodes. A

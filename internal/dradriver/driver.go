@@ -28,6 +28,7 @@ import (
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/journal"
 	"kata-device-plugin/internal/lookout"
+	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/prepare"
 	"kata-device-plugin/internal/sysfs"
@@ -53,7 +54,7 @@ type Driver struct {
 	health    *health.Server
 	answers   answers
 	viewer    *viewer
-	turn      turn
+	turn      *nodelock.Kept // the right to publish
 	state     state
 }
 
@@ -65,7 +66,7 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) *D
 	d.owner = newOwnership(roots.CDI, d.holder())
 	socket := filepath.Join(roots.PodResources, podresources.SocketName)
 	d.viewer = &viewer{ask: func(ctx context.Context) (prepare.View, error) { return view(ctx, socket) }}
-	d.turn.path = filepath.Join(d.data(), "publish.lock")
+	d.turn = nodelock.NewKept(d.data(), "publish", d.holder())
 	return d
 }
 
@@ -102,7 +103,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	return errors.Join(err, d.turn.release(), d.owner.release(), d.health.Close())
+	return errors.Join(err, d.turn.Release(), d.owner.release(), d.health.Close())
 }
 
 // serve starts what answers, and looks until ctx ends.

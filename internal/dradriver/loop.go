@@ -14,6 +14,7 @@ import (
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/lookout"
+	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/prepare"
 )
 
@@ -175,12 +176,16 @@ func (d *Driver) publish(offers []offer, tainted bool) {
 	d.logPublished(added, gone)
 }
 
-// takeTurn says whether this copy may publish. One that does not may again when the other one has
-// ended, and publishes everything then.
+// takeTurn says whether this copy may publish. In a rolling update two run beside each other, and two
+// that publish different things, since one knows an attribute more, would go on correcting each
+// other. One that does not publish may when the other one has ended, and publishes everything then.
 func (d *Driver) takeTurn() bool {
-	mine, err := d.turn.mine()
+	_, err := d.turn.Take()
+	mine, waiting := err == nil, errors.Is(err, nodelock.ErrHeld)
+	if waiting {
+		err = nil
+	}
 	d.journal.Once("right to publish", err)
-	waiting := !mine && err == nil
 	if waiting && !d.state.waiting {
 		d.log.Info("another copy of the driver publishes; this one will when that has ended")
 	}

@@ -28,13 +28,13 @@ type ownership struct {
 	dir, holder string
 
 	mu      sync.Mutex
-	locks   map[string]*nodelock.Lock // by resource
+	locks   map[string]*nodelock.Kept // by resource
 	refused map[dra.Type]finding.Finding
 	known   bool
 }
 
 func newOwnership(dir, holder string) *ownership {
-	return &ownership{dir: dir, holder: holder, locks: map[string]*nodelock.Lock{}}
+	return &ownership{dir: dir, holder: holder, locks: map[string]*nodelock.Kept{}}
 }
 
 // settle takes the locks of types of which there are devices, and keeps those that it has. A type
@@ -74,21 +74,15 @@ func (o *ownership) judge(t dra.Type, excluded []dra.Type, allocatable map[strin
 	return finding.Finding{}, false
 }
 
-// hold takes a lock, and takes it again when its file was removed.
+// hold takes the lock of a resource, or keeps it.
 func (o *ownership) hold(resource string) error {
-	old := o.locks[resource]
-	if old != nil && old.Held() {
-		return nil
+	lock := o.locks[resource]
+	if lock == nil {
+		lock = nodelock.NewKeptShared(o.dir, resource, o.holder)
+		o.locks[resource] = lock
 	}
-	lock, err := nodelock.TakeShared(o.dir, resource, o.holder)
-	if err != nil {
-		return err
-	}
-	o.locks[resource] = lock
-	if old != nil {
-		return old.Release()
-	}
-	return nil
+	_, err := lock.Take()
+	return err
 }
 
 // owns says why devices of a type must not be handed out, nil when they may.
@@ -101,7 +95,7 @@ func (o *ownership) owns(t dra.Type) error {
 	if f, refused := o.refused[t]; refused {
 		return errors.New(f.String())
 	}
-	if lock := o.locks[lockOf(t)]; lock == nil || !lock.Held() {
+	if !o.locks[lockOf(t)].Held() {
 		return errors.New("the driver does not have the node's lock of " + lockOf(t))
 	}
 	return nil
@@ -115,6 +109,6 @@ func (o *ownership) release() error {
 	for _, l := range o.locks {
 		errs = append(errs, l.Release())
 	}
-	o.locks = map[string]*nodelock.Lock{}
+	clear(o.locks)
 	return errors.Join(errs...)
 }

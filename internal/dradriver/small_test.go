@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -46,33 +44,6 @@ func TestSaid(t *testing.T) {
 		if n := say(); n != c.want {
 			t.Errorf("%s: %d lines, want %d", c.what, n, c.want)
 		}
-	}
-}
-
-// TestTurn: one copy at a time, the next one when the first has ended, or when the file was removed.
-func TestTurn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "publish.lock")
-	a, b := turn{path: path}, turn{path: path}
-	expect := func(of *turn, want bool) {
-		t.Helper()
-		if got, err := of.mine(); got != want || err != nil {
-			t.Errorf("%v, %v, want %v", got, err, want)
-		}
-	}
-	expect(&a, true)
-	expect(&b, false)
-	expect(&a, true)
-	must(t, a.release())
-	must(t, a.release())
-	expect(&b, true)
-	expect(&a, false)
-	must(t, os.Remove(path))
-	expect(&a, true)
-	expect(&b, false)
-	must(t, a.release())
-	lost := turn{path: filepath.Join(path, "none")}
-	if got, err := lost.mine(); got || err == nil {
-		t.Errorf("%v, %v", got, err)
 	}
 }
 
