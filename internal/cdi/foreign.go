@@ -58,16 +58,25 @@ func (f *Foreign) Claimed() []Claimed {
 	}
 	var all []Claimed
 	for _, name := range f.Names {
-		parts := strings.Split(name, "-")
-		if len(parts) < 5 { // four of the address, behind whose it is
-			continue
-		}
-		at := parts[len(parts)-4:]
-		if a, err := pci.ParseAddress(at[0] + ":" + at[1] + ":" + at[2] + "." + at[3]); err == nil {
+		if _, a, ok := ParseClaimed(name); ok {
 			all = append(all, Claimed{Name: name, Address: a})
 		}
 	}
 	return all
+}
+
+// ParseClaimed takes the name of a claim's device apart: the claim's UID, which is "" in the name
+// that the device itself has, and the address. They are strung together with dashes, which a UID
+// has too.
+func ParseClaimed(name string) (uid string, a pci.Address, ok bool) {
+	const device = 5 // parts of a device's own name: the type, and four of the address
+	parts := strings.Split(name, "-")
+	at := len(parts) - device
+	if at < 0 {
+		return "", a, false
+	}
+	a, err := pci.ParseAddress(parts[at+1] + ":" + parts[at+2] + ":" + parts[at+3] + "." + parts[at+4])
+	return strings.Join(parts[:at], "-"), a, err == nil
 }
 
 // TooNew says whether Kata's Go shim refuses the file, and with it every CDI device,

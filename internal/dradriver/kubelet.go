@@ -3,9 +3,8 @@ package dradriver
 import (
 	"context"
 	"strings"
-	"time"
 
-	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/prepare"
@@ -16,7 +15,7 @@ import (
 // this project, and those that they take the place of.
 func view(ctx context.Context, socket string) (prepare.View, error) {
 	v := prepare.View{Plugged: map[string]string{}, Claims: map[string]prepare.Use{}, Named: map[string]bool{}}
-	offered, err := patiently(ctx, func() (map[string][]string, error) { return podresources.Allocatable(ctx, socket) })
+	offered, err := podresources.Allocatable(ctx, socket)
 	if err != nil {
 		return v, err
 	}
@@ -27,7 +26,7 @@ func view(ctx context.Context, socket string) (prepare.View, error) {
 			}
 		}
 	}
-	pods, err := patiently(ctx, func() ([]podresources.Pod, error) { return podresources.Pods(ctx, socket) })
+	pods, err := podresources.Pods(ctx, socket)
 	if err != nil {
 		return v, err
 	}
@@ -48,43 +47,17 @@ func view(ctx context.Context, socket string) (prepare.View, error) {
 	return v, nil
 }
 
-// askAgain is how long to wait when kubelet has had too many questions, by others as well.
-const askAgain = 100 * time.Millisecond
-
-// patiently asks again while kubelet refuses to answer because of the number of questions, until ctx
-// ends.
-func patiently[T any](ctx context.Context, question func() (T, error)) (T, error) {
-	for {
-		answer, err := question()
-		if !tooMany(err) {
-			return answer, err
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
-			return answer, err
-		}
-	}
-}
-
-// tooMany says whether an error is codes.ResourceExhausted of kubelet's limit
-// (pkg/kubelet/apis/grpc/ratelimit.go), and not that of an answer that is too long, which would be
-// too long again. It is told by the text: this room does not speak gRPC.
-func tooMany(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "code = ResourceExhausted") && !strings.Contains(err.Error(), "larger than max")
-}
-
 // addUses adds the devices that CDI names of this driver stand for.
 func addUses(uses map[string]prepare.Use, name string, qualified []string) {
 	for _, q := range qualified {
-		device, ours := strings.CutPrefix(q, dra.Driver+"/claim=")
+		device, ours := strings.CutPrefix(q, cdi.QualifiedName(cdi.ClaimKind, ""))
 		if !ours {
 			continue
 		}
-		if uid, address, ok := prepare.ParseSpecName(device); ok {
+		if uid, a, ok := cdi.ParseClaimed(device); ok && uid != "" {
 			use := uses[uid]
 			use.Claim = name
-			use.Addresses = append(use.Addresses, address)
+			use.Addresses = append(use.Addresses, a.String())
 			uses[uid] = use
 		}
 	}

@@ -118,14 +118,10 @@ func TestTooMany(t *testing.T) {
 	_, err := view(t.Context(), socket)
 	must(t, err)
 	kubelet.refusals.Store(1 << 20)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*askAgain)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := view(ctx, socket); err == nil {
 		t.Error("an answer")
-	}
-	if tooMany(nil) || tooMany(errors.New("rpc error: code = Unavailable desc = x")) ||
-		tooMany(errors.New("rpc error: code = ResourceExhausted desc = grpc: received message larger than max (5 vs. 4)")) {
-		t.Error("asked again without a reason")
 	}
 }
 

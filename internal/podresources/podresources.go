@@ -5,9 +5,13 @@ package podresources
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -36,7 +40,7 @@ type Claim struct {
 // Pods are the running pods.
 func Pods(ctx context.Context, socket string) ([]Pod, error) {
 	var all []Pod
-	err := ask(socket, func(client podresources.PodResourcesListerClient) error {
+	err := ask(ctx, socket, func(client podresources.PodResourcesListerClient) error {
 		list, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
 		for _, p := range list.GetPodResources() {
 			all = append(all, pod(p))
@@ -88,7 +92,7 @@ func Holders(ctx context.Context, socket string) (map[string][]string, error) {
 // Allocatable are the devices that device plugins offer, by resource.
 func Allocatable(ctx context.Context, socket string) (map[string][]string, error) {
 	all := map[string][]string{}
-	err := ask(socket, func(client podresources.PodResourcesListerClient) error {
+	err := ask(ctx, socket, func(client podresources.PodResourcesListerClient) error {
 		answer, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
 		for _, d := range answer.GetDevices() {
 			all[d.GetResourceName()] = append(all[d.GetResourceName()], d.GetDeviceIds()...)
@@ -101,8 +105,13 @@ func Allocatable(ctx context.Context, socket string) (map[string][]string, error
 	return all, nil
 }
 
-// ask has a conversation with kubelet.
-func ask(socket string, question func(podresources.PodResourcesListerClient) error) error {
+// askAgain is how long to wait when kubelet has had too many questions, by others as well: it answers
+// a hundred a second, and ten at once (pkg/kubelet/apis/podresources/constants.go).
+const askAgain = 100 * time.Millisecond
+
+// ask has a conversation with kubelet. While that refuses to answer because of the number of
+// questions it is asked again, until ctx ends.
+func ask(ctx context.Context, socket string, question func(podresources.PodResourcesListerClient) error) error {
 	conn, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
@@ -110,5 +119,21 @@ func ask(socket string, question func(podresources.PodResourcesListerClient) err
 		return err
 	}
 	defer conn.Close()
-	return question(podresources.NewPodResourcesListerClient(conn))
+	for {
+		err := question(podresources.NewPodResourcesListerClient(conn))
+		if !tooMany(err) {
+			return err
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// tooMany says whether an error is that of kubelet's limit (pkg/kubelet/apis/grpc/ratelimit.go), and
+// not that of an answer that is too long, which would be too long again: gRPC has one code for both.
+func tooMany(err error) bool {
+	return status.Code(err) == codes.ResourceExhausted && !strings.Contains(err.Error(), "larger than max")
 }

@@ -10,7 +10,6 @@ import (
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/deviceconfig"
 	"kata-device-plugin/internal/dra"
-	"kata-device-plugin/internal/pci"
 )
 
 // devices are the devices that a claim is to have, each found fit to be handed out.
@@ -145,8 +144,8 @@ func (e *Engine) holders(uid string, view View) (map[string]string, error) {
 func (e *Engine) remains(b claim.Damaged) []string {
 	all := slices.Clone(b.Group)
 	for _, d := range e.file(b.UID).Read() {
-		if a, ok := addressOf(strings.TrimPrefix(d.Name, b.UID+"-")); ok && !slices.Contains(all, a) {
-			all = append(all, a)
+		if _, a, ok := cdi.ParseClaimed(d.Name); ok && !slices.Contains(all, a.String()) {
+			all = append(all, a.String())
 		}
 	}
 	return all
@@ -164,15 +163,8 @@ func absence(name string, inventory *dra.Inventory) string {
 	return "there is no such device on the node"
 }
 
-// parsedName is of how many parts the name of a device is: gpu-0000-1b-00-0.
-const parsedName = 5
-
 // addressOf is the PCI address in the name of a device.
 func addressOf(name string) (string, bool) {
-	parts := strings.Split(name, "-")
-	if len(parts) != parsedName {
-		return "", false
-	}
-	a, err := pci.ParseAddress(parts[1] + ":" + parts[2] + ":" + parts[3] + "." + parts[4])
-	return a.String(), err == nil
+	uid, a, ok := cdi.ParseClaimed(name)
+	return a.String(), ok && uid == ""
 }

@@ -19,17 +19,6 @@ const specs = "kata.dra."
 // they have read of a name: one that comes back would be taken for what it was.
 func specName(uid, device string) string { return uid + "-" + device }
 
-// ParseSpecName is the UID and the device's PCI address in such a name.
-func ParseSpecName(name string) (uid, address string, ok bool) {
-	parts := strings.Split(name, "-")
-	if len(parts) <= parsedName {
-		return "", "", false
-	}
-	at := len(parts) - parsedName
-	address, ok = addressOf(strings.Join(parts[at:], "-"))
-	return strings.Join(parts[:at], "-"), address, ok
-}
-
 // file is the CDI spec of a claim.
 func (e *Engine) file(uid string) *cdi.File { return cdi.NewFile(e.CDI, specs+uid+".", cdi.ClaimKind) }
 
