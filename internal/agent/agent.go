@@ -136,7 +136,7 @@ func (a *Agent) loop(ctx context.Context) {
 			a.lookout.Done()
 			a.kick()
 		}
-		within = a.assess(now)
+		within = a.assess(ctx, now)
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ const lockRetry = 500 * time.Millisecond
 
 // assess says what is wrong, tells the log and the health service, and returns how long
 // to wait before the next look.
-func (a *Agent) assess(now time.Time) time.Duration {
+func (a *Agent) assess(ctx context.Context, now time.Time) time.Duration {
 	wait := a.times.Resync
 	sooner := func(d time.Duration) { wait = min(wait, d) }
 	since := make(map[string]time.Time)
@@ -45,6 +46,9 @@ func (a *Agent) assess(now time.Time) time.Duration {
 		if len(o.trouble) > 0 {
 			sooner(o.retry.Sub(now))
 		}
+	}
+	if ctx.Err() != nil {
+		return wait // the endpoints end as well: what is seen now is not trouble
 	}
 	a.report.findings(found, faults)
 	ready, why := a.ready(found)
@@ -101,6 +105,8 @@ func (a *Agent) specFindings() []finding.Finding {
 		switch {
 		case f.Err != nil:
 			all = append(all, finding.New(finding.SpecRejected(), "", finding.Evidence{Path: f.Path, Value: f.Err.Error()}))
+		case f.Unread != nil:
+			all = append(all, finding.New(finding.SpecUnexamined(), "", finding.Evidence{Path: f.Path, Value: f.Unread.Error()}))
 		case f.Unexamined > 0:
 			all = append(all, finding.New(finding.SpecUnexamined(), "", finding.Evidence{Path: f.Path, Value: strconv.FormatInt(f.Unexamined, 10) + " bytes"}))
 		case f.TooNew():

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/sysfs"
@@ -28,7 +29,7 @@ const claimUID = "1b9dfe5c-7f46-4b6a-9f0e-6b2f2ce7a1d3"
 func (n *node) claim(kind, id string) string {
 	n.t.Helper()
 	name := claimUID + "-" + kind + "-" + strings.NewReplacer(":", "-", ".", "-").Replace(id)
-	file := ourcdi.NewFile(n.roots.CDI, "kata.dra."+claimUID+".", ourcdi.ClaimKind)
+	file := ourcdi.NewFile(n.roots.CDI, "kata.dra."+claimUID+".", draname.ClaimKind)
 	_, err := file.Sync([]ourcdi.Device{{Name: name, Nodes: []ourcdi.Node{{Path: "/dev/vfio/devices/vfio0", Permissions: "rw"}}}})
 	must(n.t, err)
 	return file.Path()
@@ -56,14 +57,21 @@ func TestClaimed(t *testing.T) {
 	if _, err := n.Allocate(gpu, id); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "HST046") || !strings.Contains(err.Error(), claimUID) {
 		t.Errorf("got %v", err)
 	}
+	write := func(content string) func() error {
+		return func() error { return os.WriteFile(path, []byte(content), 0o644) }
+	}
 	for _, c := range []struct {
-		name, content, finding string
+		name    string
+		becomes func() error
+		found   []string
 	}{
-		{"torn", "{", "CDI004"},
-		{"too large", strings.Repeat(" ", 300<<10), "CDI015"},
+		{"torn", write("{"), []string{"CDI004"}},
+		{"too large", write(strings.Repeat(" ", 300<<10)), []string{"CDI015", "bytes"}},
+		{"failing", func() error { return errors.Join(os.Remove(path), os.Symlink("/proc/self/mem", path)) },
+			[]string{"CDI015", "input/output error"}},
 	} {
-		must(t, os.WriteFile(path, []byte(c.content), 0o644))
-		n.awaitLog(a, "msg=found", c.finding, path)
+		must(t, c.becomes())
+		n.awaitLog(a, append(c.found, "msg=found", path)...)
 		must(t, a.agent.lookout.Refresh(t.Context()))
 		if healthy := n.LockedHealthy(gpu); len(healthy) != 7 || slices.Contains(healthy, id) {
 			t.Errorf("%s: %v", c.name, healthy)

@@ -30,7 +30,7 @@ func objections(resource string, devices []declare.Device, foreign []cdi.Foreign
 func conflicts(resource string, foreign []cdi.Foreign) map[string]finding.Finding {
 	all := make(map[string]finding.Finding)
 	for _, f := range foreign {
-		if f.Err != nil || f.Unexamined > 0 || f.Kind != resource {
+		if !f.Known() || f.Kind != resource {
 			continue
 		}
 		for _, name := range f.Names {

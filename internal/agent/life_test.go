@@ -57,6 +57,23 @@ func TestKubeletComesAndGoes(t *testing.T) {
 	n.awaitAll()
 }
 
+// TestStopQuietly: whenever it is stopped, and be it the moment that it has registered, the log has no
+// trouble: the endpoints end beside the loop that looks at them.
+func TestStopQuietly(t *testing.T) {
+	n := newNode(t, platform(t, "gb200"))
+	n.Start()
+	for range 60 {
+		for _, line := range []string{"msg=declared", "msg=ready", "registered with kubelet"} {
+			a := n.run(t)
+			n.awaitLog(a, line)
+			must(t, a.stop())
+			if trouble := append(a.log.Lines("not ready"), a.log.Lines("level=WARN")...); len(trouble) > 0 {
+				t.Fatalf("stopped at %q: %s", line, trouble)
+			}
+		}
+	}
+}
+
 // TestStop: stopping takes less than a second, and leaves the CDI specs and nothing else.
 func TestStop(t *testing.T) {
 	n := newNode(t, platform(t, "hgx-h100"))

@@ -7,6 +7,7 @@ import (
 
 	"kata-device-plugin/internal/confine"
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/journal"
@@ -17,7 +18,7 @@ func Passthrough(name, version string, roots host.Roots) Program {
 	table := declare.Passthrough()
 	return Program{
 		Name: name, Version: version, Roots: roots,
-		Source:   host.Source{Devices: roots.VFIODevices(), Wanted: table.Wants},
+		Source:   host.Source{Dev: devfs.Dir(roots.Dev), Wanted: table.Wants},
 		Rules:    table,
 		Specs:    "kata.",
 		Hardware: []string{roots.VFIO(), roots.VFIODevices()},

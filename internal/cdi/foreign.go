@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/pci"
 )
 
@@ -32,18 +33,18 @@ type Foreign struct {
 	// Err says why the file cannot be parsed. Consumers differ in what they make of
 	// it: Kata's shims refuse every CDI device on the node.
 	Err error
+	// Unread says why nobody here knows what the file says: it may not be read, or reading it fails.
+	// Consumers may well read it.
+	Unread error
 	// Unexamined is the size of a file that was not read because of it, 0 for others.
 	Unexamined int64
 	// Version is the declared CDI version, Kind the kind, Names the devices. Of a file that
 	// cannot be read, Kind and Names are what they were when it last could: unknown is not gone.
 	Version, Kind string
 	Names         []string
+	// Nodes are those on the host of each of Names, in their order.
+	Nodes [][]string
 }
-
-// ClaimKind is the kind of the specs that the DRA driver makes, one for each claim that it has
-// prepared. A device in them is named by the claim's UID, its type and its address:
-// 1b9d...-gpu-0000-1b-00-0.
-const ClaimKind = "vfio.katacontainers.io/claim"
 
 // Claimed is a function that a DRA claim holds.
 type Claimed struct {
@@ -53,37 +54,26 @@ type Claimed struct {
 
 // Claimed are the functions that the claim of the spec holds, none where it is no claim's.
 func (f *Foreign) Claimed() []Claimed {
-	if f.Kind != ClaimKind {
+	if f.Kind != draname.ClaimKind {
 		return nil
 	}
 	var all []Claimed
 	for _, name := range f.Names {
-		if _, a, ok := ParseClaimed(name); ok {
+		if _, a, ok := draname.Parse(name); ok {
 			all = append(all, Claimed{Name: name, Address: a})
 		}
 	}
 	return all
 }
 
-// ParseClaimed takes the name of a claim's device apart: the claim's UID, which is "" in the name
-// that the device itself has, and the address. They are strung together with dashes, which a UID
-// has too.
-func ParseClaimed(name string) (uid string, a pci.Address, ok bool) {
-	const device = 5 // parts of a device's own name: the type, and four of the address
-	parts := strings.Split(name, "-")
-	at := len(parts) - device
-	if at < 0 {
-		return "", a, false
-	}
-	a, err := pci.ParseAddress(parts[at+1] + ":" + parts[at+2] + ":" + parts[at+3] + "." + parts[at+4])
-	return strings.Join(parts[:at], "-"), a, err == nil
-}
-
 // TooNew says whether Kata's Go shim refuses the file, and with it every CDI device,
 // because it was written for a later version than the shim's library knows (0.6.0).
 func (f *Foreign) TooNew() bool {
-	return f.Err == nil && f.Unexamined == 0 && !slices.Contains([]string{"0.3.0", "0.4.0", "0.5.0", "0.6.0"}, f.Version)
+	return f.Known() && !slices.Contains([]string{"0.3.0", "0.4.0", "0.5.0", "0.6.0"}, f.Version)
 }
+
+// Known says whether it is known what the file says.
+func (f *Foreign) Known() bool { return f.Err == nil && f.Unread == nil && f.Unexamined == 0 }
 
 // NewNeighbours watches a directory's foreign specs.
 func NewNeighbours(dir string) *Neighbours {
@@ -91,7 +81,7 @@ func NewNeighbours(dir string) *Neighbours {
 }
 
 // Read returns the specs of all files in the directory but those named in own. Only
-// files that have changed since the last call are read.
+// files that have changed since the last call are read, and those that could not be read then.
 func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 	entries, err := os.ReadDir(n.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,8 +105,16 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 			continue // removed since the listing, or a link to nothing
 		}
 		seen, known := n.seen[name]
-		if !known || err != nil || seen.print != p {
-			seen = neighbour{print: p, spec: read(path, p, seen.spec)}
+		if !known || err != nil || seen.print != p || seen.spec.Unread != nil {
+			before := seen.spec
+			seen = neighbour{print: p, spec: Foreign{Path: path, Kind: before.Kind, Names: before.Names, Nodes: before.Nodes}}
+			if err == nil {
+				err = seen.spec.read(p)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // removed since the look at it
+			}
+			seen.spec.Unread = err
 		}
 		now[name] = seen
 		all = append(all, seen.spec)
@@ -130,25 +128,34 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 // few hundred kilobytes, in which the loop does nothing else.
 const maxSpec = 256 << 10
 
-func read(path string, p print, before Foreign) Foreign {
-	f := Foreign{Path: path, Kind: before.Kind, Names: before.Names}
+// read brings what is known of a file up to date. It fails where the file cannot be read, which says
+// nothing of what is in it.
+func (f *Foreign) read(p print) error {
 	switch {
 	case p.mode&unix.S_IFMT != unix.S_IFREG:
 		// To open a named pipe would wait for a writer, here and in every consumer.
 		f.Err = errors.New("it is no regular file")
-		return f
+		return nil
 	case p.size > maxSpec:
 		f.Unexamined = p.size
-		return f
+		return nil
 	}
-	spec, err := cdi.ReadSpec(path, 0)
+	spec, err := cdi.ReadSpec(f.Path, 0)
+	if denied, ok := errors.AsType[*fs.PathError](err); ok {
+		return denied
+	}
 	if err != nil {
 		f.Err = errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
-		return f
+		return nil
 	}
-	f.Version, f.Kind, f.Names = spec.Version, spec.Kind, nil
+	f.Version, f.Kind, f.Names, f.Nodes = spec.Version, spec.Kind, nil, nil
 	for i := range spec.Devices {
-		f.Names = append(f.Names, spec.Devices[i].Name)
+		d := deviceOf(&spec.Devices[i])
+		nodes := make([]string, len(d.Nodes))
+		for k, n := range d.Nodes {
+			nodes[k] = n.OnHost()
+		}
+		f.Names, f.Nodes = append(f.Names, d.Name), append(f.Nodes, nodes)
 	}
-	return f
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/draname"
 )
 
 // claimSpec is a claim's spec with devices, which is JSON and YAML.
@@ -25,7 +26,7 @@ func TestClaimed(t *testing.T) {
 	dir := t.TempDir()
 	n := cdi.NewNeighbours(dir)
 	const uid = "1b9dfe5c-7f46-4b6a-9f0e-6b2f2ce7a1d3"
-	path := filepath.Join(dir, cdi.FileName("kata.dra."+uid+".", cdi.ClaimKind))
+	path := filepath.Join(dir, cdi.FileName("kata.dra."+uid+".", draname.ClaimKind))
 	if filepath.Base(path) != "kata.dra."+uid+".vfio.katacontainers.io-claim.json" {
 		t.Errorf("the file is %s", path)
 	}
@@ -36,14 +37,14 @@ func TestClaimed(t *testing.T) {
 		examined      bool
 	}{
 		{"garbage from the start", "{", nil, false},
-		{"two devices", claimSpec(cdi.ClaimKind, one, two), []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, true},
+		{"two devices", claimSpec(draname.ClaimKind, one, two), []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, true},
 		{"garbage", "{", []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, false},
 		{"too large", strings.Repeat(" ", 300<<10), []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, false},
 		{"nothing in it", "", []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, false},
-		{"one device", claimSpec(cdi.ClaimKind, one), []string{one + " 0000:1b:00.0"}, true},
-		{"names that are none of the driver's", claimSpec(cdi.ClaimKind, "all", "0000-1b-00-0", "u-gpu-0000-1b-00", "u-gpu-0000-1B-00-0", "u-gpu-0000-1b-20-0"), nil, true},
+		{"one device", claimSpec(draname.ClaimKind, one), []string{one + " 0000:1b:00.0"}, true},
+		{"names that are none of the driver's", claimSpec(draname.ClaimKind, "all", "0000-1b-00-0", "u-gpu-0000-1b-00", "u-gpu-0000-1B-00-0", "u-gpu-0000-1b-20-0"), nil, true},
 		{"another kind", claimSpec("vfio.katacontainers.io/other", one), nil, true},
-		{"two devices again", claimSpec(cdi.ClaimKind, one, two), []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, true},
+		{"two devices again", claimSpec(draname.ClaimKind, one, two), []string{one + " 0000:1b:00.0", two + " 10000:e1:1f.7"}, true},
 		{"no file", "-", nil, true},
 		{"garbage after that", "{", nil, false},
 	} {
@@ -83,7 +84,7 @@ func FuzzClaimed(f *testing.F) {
 	}
 	dashes := strings.NewReplacer(":", "-", ".", "-")
 	f.Fuzz(func(t *testing.T, name string) {
-		spec := cdi.Foreign{Kind: cdi.ClaimKind, Names: []string{name}}
+		spec := cdi.Foreign{Kind: draname.ClaimKind, Names: []string{name}}
 		for _, c := range spec.Claimed() {
 			if c.Name != name || !strings.HasSuffix(name, "-"+dashes.Replace(c.Address.String())) {
 				t.Errorf("%q is %s", name, c.Address)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,8 @@ import (
 // lock's file takes it from its holder, who must not go on: another one may have begun.
 var ErrNotLocked = errors.New("the lock of the claims is not held")
 
-var errBusy = errors.New("held by another process")
+// ErrBusy is returned, wrapped, by TryLock while somebody else has the lock.
+var ErrBusy = errors.New("held by somebody else")
 
 // Lock waits for the lock: at most one goroutine of all processes has it. It is held from the
 // look at who holds what until the record of the decision is written. The kernel releases it
@@ -27,12 +29,34 @@ func (s *Store) Lock(ctx context.Context) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the claims in %s: %w", s.dir, err)
 	}
+	return s.unlock(f), nil
+}
+
+// TryLock is Lock, but it does not wait.
+func (s *Store) TryLock() (unlock func() error, err error) {
+	err = ErrBusy
+	select {
+	case s.turn <- struct{}{}:
+		var f *os.File
+		if f, err = s.try(); err == nil {
+			s.held.Store(f)
+			s.sweep()
+			return s.unlock(f), nil
+		}
+		<-s.turn
+	default:
+	}
+	return nil, fmt.Errorf("lock the claims in %s: %w", s.dir, err)
+}
+
+// unlock is the end of a lock, once.
+func (s *Store) unlock(f *os.File) func() error {
 	return sync.OnceValue(func() error {
 		s.held.Store(nil)
 		err := f.Close()
 		<-s.turn
 		return err
-	}), nil
+	})
 }
 
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
@@ -61,7 +85,7 @@ func (s *Store) wait(ctx context.Context) (*os.File, error) {
 	const longest = 50 * time.Millisecond
 	for delay := time.Millisecond; ; delay = min(2*delay, longest) {
 		f, err := s.try()
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, ErrBusy) {
 			return f, err
 		}
 		select {
@@ -77,7 +101,15 @@ func (s *Store) lockPath() string { return filepath.Join(s.dir, "lock") }
 // try takes the lock if it is free. The lock is one of the open file description, which two
 // stores in one process do not share either.
 func (s *Store) try() (*os.File, error) {
-	f, err := os.OpenFile(s.lockPath(), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	const flags = os.O_RDWR | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(s.lockPath(), flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Somebody has removed the whole directory. Without it no pod would start or end until the
+		// next start, and what is lost is lost: what kubelet says of claims is still there.
+		if err = makeDir(s.dir); err == nil {
+			f, err = os.OpenFile(s.lockPath(), flags, 0o600)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +121,10 @@ func (s *Store) try() (*os.File, error) {
 		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		err = errBusy
+		err = ErrBusy
 	}
 	if err == nil && !s.current(f) {
-		err = errBusy // it was removed between open and lock: there is another one now
+		err = ErrBusy // it was removed between open and lock: there is another one now
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -225,16 +225,23 @@ func child(t *testing.T, dir string, more ...string) (*exec.Cmd, *bufio.Reader) 
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(t, err)
+	_, err = cmd.StdinPipe()
+	must(t, err)
 	must(t, cmd.Start())
 	return cmd, bufio.NewReader(out)
 }
 
+// untilKilled waits in a child, or until its parent has gone. To select {} would end it: nothing else
+// goes on in it, which Go takes for a deadlock.
+func untilKilled() { _, _ = os.Stdin.Read(make([]byte, 1)) }
+
 // TestKilledHolder: the kernel releases the lock of a process that is killed.
 func TestKilledHolder(t *testing.T) {
 	if dir := os.Getenv("CLAIMS_IN"); dir != "" {
-		lock(t, open(t, dir))
+		defer lock(t, open(t, dir))()
 		fmt.Println("held")
-		select {} // until killed
+		untilKilled()
+		return
 	}
 	dir := scratch(t)
 	s := open(t, dir)
@@ -258,4 +265,54 @@ func TestKilledHolder(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it says that the child was killed
 	must(t, <-got)
+}
+
+// TestTryLock: who does not wait is told that somebody has it, here or in another process.
+func TestTryLock(t *testing.T) {
+	if dir := os.Getenv("CLAIMS_IN"); dir != "" {
+		defer lock(t, open(t, dir))()
+		fmt.Println("held")
+		untilKilled()
+		return
+	}
+	dir := scratch(t)
+	s, other := open(t, dir), open(t, dir)
+	unlock, err := s.TryLock()
+	must(t, err)
+	for _, busy := range []*claim.Store{s, other} {
+		if _, err := busy.TryLock(); !errors.Is(err, claim.ErrBusy) {
+			t.Errorf("it is held: %v", err)
+		}
+	}
+	must(t, s.Put(record(uidA, 1)))
+	must(t, unlock())
+	cmd, out := child(t, dir)
+	if _, err := out.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.TryLock(); !errors.Is(err, claim.ErrBusy) {
+		t.Errorf("another process has it: %v", err)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // which was killed
+	unlock, err = s.TryLock()
+	must(t, err)
+	must(t, unlock())
+}
+
+// TestDirectoryRemoved: somebody removes everything, and the next lock makes the directory anew, as
+// private as it was.
+func TestDirectoryRemoved(t *testing.T) {
+	dir := filepath.Join(scratch(t), "plugin", "claims")
+	s := open(t, dir)
+	for _, take := range []func() (func() error, error){s.TryLock, func() (func() error, error) { return s.Lock(t.Context()) }} {
+		must(t, os.RemoveAll(filepath.Dir(dir)))
+		unlock, err := take()
+		must(t, err)
+		must(t, s.Put(record(uidA, 1)))
+		must(t, unlock())
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v %v", info, err)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
@@ -47,7 +48,7 @@ func node(t *testing.T, p sim.Platform) (*sim.Node, host.Source) {
 	sys, err := sysfs.Open(roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })
-	return n, host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: declare.Passthrough().Wants}
+	return n, host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: declare.Passthrough().Wants}
 }
 
 // golden compares a text with a file, or writes the file.

@@ -1,4 +1,8 @@
+//go:build unix
+
 package devinfo
+
+// The files are on nodes. What they say is needed wherever a captured node is looked at.
 
 import (
 	"bytes"

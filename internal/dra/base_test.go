@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
@@ -65,7 +66,7 @@ func node(t *testing.T, p sim.Platform) (*sim.Node, host.Source) {
 	sys, err := sysfs.Open(roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })
-	return n, host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: dra.Wants, PCIeLink: dra.Wants}
+	return n, host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: dra.Wants, PCIeLink: dra.Wants}
 }
 
 // machines are all presets, and those of them in which more is bound to VFIO.

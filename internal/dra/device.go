@@ -2,7 +2,6 @@ package dra
 
 import (
 	"slices"
-	"strings"
 
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
@@ -33,11 +32,6 @@ type Device struct {
 
 // Healthy says whether the device may be handed out.
 func (d *Device) Healthy() bool { return len(d.Faults) == 0 }
-
-// name is a DNS label: the longest, of a switch in an eight-digit domain, has 25 characters.
-func name(t Type, a pci.Address) string {
-	return string(t) + "-" + strings.NewReplacer(":", "-", ".", "-").Replace(a.String())
-}
 
 // group are the functions of a function's IOMMU group. The function is always one of them, also
 // where the group could not be listed.

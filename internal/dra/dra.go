@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/host"
 )
 
 // Driver is the name of the driver, and the domain of its attributes.
-const Driver = "vfio.katacontainers.io"
+const Driver = draname.Driver
 
 // Type is what a device is to those who ask for one: the attribute type, and the beginning of
 // its name.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 )
@@ -116,7 +117,7 @@ func refusal(t Type, f *host.Function) (finding.Finding, bool) {
 // device is a function that nothing refuses.
 func device(s *host.Snapshot, t Type, f *host.Function) Device {
 	d := Device{
-		Name: name(t, f.Address), Type: t, Function: *f, Group: group(f),
+		Name: draname.Device(string(t), f.Address), Type: t, Function: *f, Group: group(f),
 		Nodes:  []string{node(f)},
 		Faults: declare.Faults(f, ""),
 	}

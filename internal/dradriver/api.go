@@ -3,15 +3,19 @@ package dradriver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"kata-device-plugin/internal/dra"
 )
 
 // api is what the driver asks the API server.
@@ -56,6 +60,7 @@ func (a *api) claim(ctx context.Context, namespace, name string) (*resourceapi.R
 // nodeState is what the node's object says.
 type nodeState struct {
 	uid         types.UID
+	server      string           // the API server's version, "" where it did not say
 	allocatable map[string]int64 // extended resources, by name
 }
 
@@ -66,10 +71,26 @@ func (a *api) state(ctx context.Context) (nodeState, error) {
 		return nodeState{}, fmt.Errorf("read node %s: %w", a.node, err)
 	}
 	s := nodeState{uid: n.UID, allocatable: map[string]int64{}}
+	// Everybody may ask for the version by default. Where that was taken away it stays unknown.
+	version, err := discovery.ToServerVersionInterfaceWithContext(a.client.Discovery()).ServerVersionWithContext(ctx)
+	if err == nil {
+		s.server = version.GitVersion
+		if version.EmulationMinor != "" { // it behaves as an older one
+			s.server += " as " + version.EmulationMajor + "." + version.EmulationMinor
+		}
+	}
 	for name, q := range n.Status.Allocatable {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
 			s.allocatable[string(name)] = q.Value()
 		}
 	}
 	return s, nil
+}
+
+// plugged says whether the node still has a number of devices from a device plugin that would be this
+// driver's.
+func (s nodeState) plugged(excluded []dra.Type) bool {
+	return slices.ContainsFunc(dra.Types(), func(t dra.Type) bool {
+		return !slices.Contains(excluded, t) && s.allocatable[lockOf(t)] > 0
+	})
 }

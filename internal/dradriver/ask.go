@@ -12,8 +12,12 @@ const (
 	// askTimeout is how long an answer may take. To wait for one never keeps the hardware from
 	// being looked at.
 	askTimeout = 5 * time.Second
-	// askRetry is when to ask again after no answer.
+	// askRetry is when to ask again after no answer, and while a device plugin is on its way out: the
+	// node has no device that anybody offers then.
 	askRetry = 2 * time.Second
+	// leaving is how long a device plugin may take to leave: kubelet gives it five minutes, in which
+	// its devices are there and unhealthy (pkg/kubelet/cm/devicemanager, endpointStopGracePeriod).
+	leaving = 6 * time.Minute
 	// sweepEvery is how many polls lie between two searches for claims that have ended.
 	sweepEvery = 10
 )
@@ -54,7 +58,7 @@ func (d *Driver) keepAsking(ctx context.Context) {
 	}
 }
 
-// ask asks both, and says whether both have answered.
+// ask asks both, and says whether both have answered, and nothing else is to be waited for.
 func (d *Driver) ask(ctx context.Context) bool {
 	var v prepare.View
 	var n nodeState
@@ -72,6 +76,9 @@ func (d *Driver) ask(ctx context.Context) bool {
 		n, nodeErr = d.api.state(ctx)
 	})
 	both.Wait()
+	if ctx.Err() != nil {
+		return false // the program ends: that nobody has answered means nothing
+	}
 	a := &d.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +89,20 @@ func (d *Driver) ask(ctx context.Context) bool {
 	if nodeErr == nil {
 		a.node = &n
 	}
-	return viewErr == nil && nodeErr == nil
+	return viewErr == nil && nodeErr == nil && !d.hurries(n, time.Now())
+}
+
+// hurries says whether a device plugin is on its way out, which has a number of devices of a type that
+// this driver would offer: kubelet sets it to 0 within seconds. One that stays is no reason to hurry.
+func (d *Driver) hurries(n nodeState, now time.Time) bool {
+	if !n.plugged(d.options.Excluded) {
+		d.plugged = time.Time{}
+		return false
+	}
+	if d.plugged.IsZero() {
+		d.plugged = now
+	}
+	return now.Sub(d.plugged) < leaving
 }
 
 // keepChecking looks whether the API server has what was published until ctx ends: soon after each

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,9 @@ func Command(ctx context.Context, name, version string, roots host.Roots, args [
 	return exit.OK
 }
 
+// shortestPoll keeps a slip of the pen from becoming a load.
+const shortestPoll = 100 * time.Millisecond
+
 // errVersion says that only the version was asked for.
 var errVersion = errors.New("version")
 
@@ -98,8 +102,11 @@ func (o *Options) check(rest []string, types string) error {
 	if o.Node == "" {
 		return errors.New("--node-name is empty, and so is $NODE_NAME: set it to spec.nodeName of the pod (valueFrom.fieldRef)")
 	}
-	if o.Poll <= 0 {
-		return fmt.Errorf("--poll-interval %s: want a duration above zero, such as 30s", o.Poll)
+	if o.Poll < shortestPoll {
+		return fmt.Errorf("--poll-interval %s: want %s or more, such as 30s: each node asks the API server so often", o.Poll, shortestPoll)
+	}
+	if !filepath.IsAbs(o.Kubelet) {
+		return fmt.Errorf("--kubelet-dir %q: want an absolute path, the one that kubelet has too", o.Kubelet)
 	}
 	wanted := strings.Split(types, ",")
 	for _, t := range wanted {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"kata-device-plugin/internal/claim"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/health"
 	"kata-device-plugin/internal/host"
@@ -49,23 +50,23 @@ type Driver struct {
 	engine    *prepare.Engine
 	plugin    *plugin
 	api       *api
-	helper    *kubeletplugin.Helper
+	serving   *serving
 	publisher *publisher
 	health    *health.Server
 	answers   answers
 	viewer    *viewer
 	turn      *nodelock.Kept // the right to publish
 	state     state
+	plugged   time.Time // since when a device plugin has devices of ours; of keepAsking
 }
 
 // New makes a driver. It reads and starts nothing yet.
 func New(name, version string, roots host.Roots, o Options, log *slog.Logger) *Driver {
+	roots.PodResources = filepath.Join(o.Kubelet, "pod-resources") // it follows kubelet's --root-dir
 	d := &Driver{
 		name: name, version: version, roots: roots, options: o, log: log, journal: journal.New(log),
 	}
 	d.owner = newOwnership(roots.CDI, d.holder())
-	socket := filepath.Join(roots.PodResources, podresources.SocketName)
-	d.viewer = &viewer{ask: func(ctx context.Context) (prepare.View, error) { return view(ctx, socket) }}
 	d.turn = nodelock.NewKept(d.data(), "publish", d.holder())
 	return d
 }
@@ -73,6 +74,9 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) *D
 // data is the driver's directory below kubelet's. Its path has to be the same inside and outside
 // of the container, since kubelet dials the socket in it.
 func (d *Driver) data() string { return filepath.Join(d.options.Kubelet, "plugins", dra.Driver) }
+
+// registry is where kubelet looks for plugins.
+func (d *Driver) registry() string { return filepath.Join(d.options.Kubelet, "plugins_registry") }
 
 // Run offers the node's devices until ctx ends. The records and CDI specs of claims stay, and so do
 // the slices: pods go on with their devices, and kubelet removes the slices by itself when nobody
@@ -84,12 +88,15 @@ func (d *Driver) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	kubelet := podresources.Dial(filepath.Join(d.roots.PodResources, podresources.SocketName))
+	defer kubelet.Close()
+	d.viewer = &viewer{ask: func(ctx context.Context) (prepare.View, error) { return view(ctx, kubelet) }}
 	sys, err := sysfs.Open(d.roots.Sys)
 	if err != nil {
 		return err
 	}
 	defer sys.Close()
-	d.source = host.Source{Sys: sys, Devices: d.roots.VFIODevices(), Dev: d.roots.Dev, Wanted: dra.Wants, PCIeLink: dra.Wants}
+	d.source = host.Source{Sys: sys, Dev: devfs.Dir(d.roots.Dev), Wanted: dra.Wants, PCIeLink: dra.Wants}
 	d.api = &api{client: client, node: d.options.Node}
 	d.health, err = health.Serve(d.roots.Run, d.log)
 	switch {
@@ -117,7 +124,7 @@ func (d *Driver) serve(ctx context.Context, cancel context.CancelCauseFunc, clie
 	d.lookout = lookout.New(lookout.Config{
 		Source:   d.source,
 		Hardware: []string{d.roots.VFIO(), d.roots.VFIODevices()},
-		Files:    []string{d.roots.CDI, filepath.Join(d.data(), "claims")},
+		Files:    []string{d.roots.CDI, filepath.Join(d.data(), "claims"), d.data(), d.registry()},
 		Times:    lookout.DefaultTimes(),
 		Report:   d.journal.Once,
 	})
@@ -132,10 +139,16 @@ func (d *Driver) serve(ctx context.Context, cancel context.CancelCauseFunc, clie
 	}
 	defer stop()
 	logging := d.logging(ctx)
-	if d.helper, err = kubeletplugin.Start(logging, d.plugin, d.helperOptions(client)...); err != nil {
-		return fmt.Errorf("serve kubelet: %w", err)
+	d.serving = &serving{
+		start: func() (*kubeletplugin.Helper, error) {
+			return kubeletplugin.Start(logging, d.plugin, d.helperOptions(client)...)
+		},
+		sockets: socketsOf(d.registry(), d.data(), d.options.Pod),
 	}
-	defer d.helper.Stop()
+	if err := d.serving.begin(); err != nil {
+		return err
+	}
+	defer func() { d.serving.end() }()
 	d.publisher = newPublisher(logging, client, d.options.Node, d.plugin.problem)
 	defer d.publisher.stop()
 	var background sync.WaitGroup
@@ -217,8 +230,10 @@ func (d *Driver) helperOptions(client kubernetes.Interface) []kubeletplugin.Opti
 		kubeletplugin.DriverName(dra.Driver),
 		kubeletplugin.KubeClient(client),
 		kubeletplugin.NodeName(d.options.Node),
-		kubeletplugin.RegistrarDirectoryPath(filepath.Join(d.options.Kubelet, "plugins_registry")),
+		kubeletplugin.RegistrarDirectoryPath(d.registry()),
 		kubeletplugin.PluginDataDirectoryPath(d.data()),
+		kubeletplugin.RegistrarListener(d.listen),
+		kubeletplugin.PluginListener(d.listen),
 		kubeletplugin.GRPCVerbosity(-1),
 		// The records' lock does it, which sweeps and looks take as well.
 		kubeletplugin.Serialize(false),

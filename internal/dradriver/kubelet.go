@@ -5,56 +5,62 @@ import (
 	"strings"
 
 	"kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/prepare"
 )
 
-// view asks kubelet, on the socket on which it tells who has what. A device plugin's device is
+// view asks kubelet who has what. A device plugin's device is
 // one of ours if its ID is the PCI address, or a share of it (ADDRESS::N): so do the plugins of
 // this project, and those that they take the place of.
-func view(ctx context.Context, socket string) (prepare.View, error) {
+func view(ctx context.Context, kubelet *podresources.Client) (prepare.View, error) {
 	v := prepare.View{Plugged: map[string]string{}, Claims: map[string]prepare.Use{}, Named: map[string]bool{}}
-	offered, err := podresources.Allocatable(ctx, socket)
+	offered, err := kubelet.Allocatable(ctx)
 	if err != nil {
 		return v, err
 	}
-	for resource, ids := range offered {
-		for _, id := range ids {
-			if address, ok := deviceAddress(id); ok {
-				v.Plugged[address] = "offered as " + resource
-			}
+	for _, d := range offered {
+		if address, ok := deviceAddress(d.ID); ok {
+			v.Plugged[address] = "offered as " + d.Resource
 		}
 	}
-	pods, err := podresources.Pods(ctx, socket)
+	pods, err := kubelet.Pods(ctx)
 	if err != nil {
 		return v, err
 	}
 	for _, p := range pods {
-		for resource, ids := range p.Devices {
-			for _, id := range ids {
-				if address, ok := deviceAddress(id); ok {
-					v.Plugged[address] = "pod " + p.Namespace + "/" + p.Name + " has it as " + resource
-				}
-			}
-		}
-		for _, c := range p.Claims {
-			name := c.Namespace + "/" + c.Name
-			v.Named[name] = true
-			addUses(v.Claims, name, c.CDI)
+		for _, c := range p.Containers {
+			addContainer(&v, p.Namespace+"/"+p.Name, c)
 		}
 	}
 	return v, nil
 }
 
+// addContainer adds what a container of a pod has.
+func addContainer(v *prepare.View, pod string, c podresources.Container) {
+	for _, d := range c.Devices {
+		if address, ok := deviceAddress(d.ID); ok {
+			v.Plugged[address] = "pod " + pod + " has it as " + d.Resource
+		}
+	}
+	for _, claim := range c.Claims {
+		name := claim.Namespace + "/" + claim.Name
+		v.Named[name] = true
+		for _, d := range claim.Devices {
+			addUses(v.Claims, name, d.CDI)
+		}
+	}
+}
+
 // addUses adds the devices that CDI names of this driver stand for.
 func addUses(uses map[string]prepare.Use, name string, qualified []string) {
 	for _, q := range qualified {
-		device, ours := strings.CutPrefix(q, cdi.QualifiedName(cdi.ClaimKind, ""))
+		device, ours := strings.CutPrefix(q, cdi.QualifiedName(draname.ClaimKind, ""))
 		if !ours {
 			continue
 		}
-		if uid, a, ok := cdi.ParseClaimed(device); ok && uid != "" {
+		if uid, a, ok := draname.Parse(device); ok && uid != "" {
 			use := uses[uid]
 			use.Claim = name
 			use.Addresses = append(use.Addresses, a.String())

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
+	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/lookout"
@@ -26,20 +27,25 @@ const (
 	// soon is how often it is looked whether kubelet has registered the driver, which sends no
 	// event, until it has.
 	soon = time.Second
-	// recordsTimeout is how long to wait for the records, which a call may have locked.
-	recordsTimeout = 100 * time.Millisecond
+	// busy is when to come back for the records, which a call has locked.
+	busy = 100 * time.Millisecond
+	// unregistered is how long kubelet may take to register the driver before it is worth a word.
+	unregistered = 10 * time.Second
 )
 
 // state is what the loop knows. Only the loop uses it.
 type state struct {
 	begun     time.Time
-	torn      bool // of the last look
-	records   prepare.State
+	torn      bool                   // of the last look
+	records   prepare.State          // Withheld is nil while they were never read
+	unread    error                  // why they could not be read, the last time
+	absent    time.Time              // since when kubelet does not have the driver, zero while it has
 	published map[string]*dra.Device // by name, as published last
 	pool      *resourceslice.Pool    // the last one
 	uid       types.UID              // of the node that it was published for
 	waiting   bool                   // for another copy, which publishes
 	told      map[string]bool        // findings of which there was an event
+	server    string                 // the API server's version, as it was last
 }
 
 // keepLooking looks, publishes and reports until ctx ends.
@@ -61,14 +67,14 @@ func (d *Driver) keepLooking(ctx context.Context) {
 		if inventory == nil {
 			continue
 		}
-		within = d.settle(ctx, inventory)
+		within = d.settle(inventory)
 	}
 }
 
 // settle makes everything agree with an inventory, and returns when to do so again without any
 // reason.
-func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Duration {
-	free := d.reconcile(ctx, inventory)
+func (d *Driver) settle(inventory *dra.Inventory) time.Duration {
+	free := d.reconcile(inventory)
 	w, found := d.world(inventory)
 	offers := w.offers()
 	found = append(found, inventory.Findings...)
@@ -91,7 +97,7 @@ func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Dura
 	d.plugin.metrics.records(d.state.records.Records, len(d.state.records.Damaged))
 	again := d.report(found, offers)
 	if !free {
-		again = min(again, recordsTimeout)
+		again = min(again, busy)
 	}
 	return again
 }
@@ -100,21 +106,22 @@ func (d *Driver) settle(ctx context.Context, inventory *dra.Inventory) time.Dura
 // as it was. While a call has the records there is nothing to do but to come back: the call may be
 // waiting for a look. What the kernel is only passing through when the driver starts is no reason to
 // take a spec away.
-func (d *Driver) reconcile(ctx context.Context, inventory *dra.Inventory) bool {
+func (d *Driver) reconcile(inventory *dra.Inventory) bool {
 	if d.state.records.Withheld == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordsTimeout)
-	defer cancel()
 	view, _, _, _ := d.answers.last()
-	now, err := d.engine.Reconcile(ctx, inventory, view)
-	if now.Withheld != nil {
-		d.state.records = now
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	now, err := d.engine.Reconcile(inventory, view)
+	if errors.Is(err, claim.ErrBusy) {
 		return false
 	}
 	d.journal.Once("records of claims", err)
+	d.state.unread = nil
+	if now.Withheld != nil {
+		d.state.records = now
+	} else {
+		d.state.unread = err
+	}
 	return true
 }
 
@@ -128,6 +135,12 @@ func (d *Driver) world(inventory *dra.Inventory) (*world, []finding.Finding) {
 	if nodeErr != nil {
 		found = append(found, finding.New(finding.NodeUnread(), "", finding.Evidence{Path: nodeErr.Error()}))
 	}
+	if d.state.unread != nil {
+		found = append(found, finding.New(finding.RecordsUnread(), "", finding.Evidence{Path: d.state.unread.Error()}))
+	}
+	if node != nil {
+		d.renewed(node.server)
+	}
 	w := &world{
 		inventory: inventory, withheld: d.state.records.Withheld, records: d.state.records.Records,
 		before: d.state.published, tainted: !d.plugin.untainted.Load(),
@@ -140,12 +153,23 @@ func (d *Driver) world(inventory *dra.Inventory) (*world, []finding.Finding) {
 	return w, found
 }
 
+// renewed is told the API server's version. What the old one dropped another one may keep.
+func (d *Driver) renewed(version string) {
+	if version == "" || version == d.state.server {
+		return
+	}
+	if d.state.server != "" && d.plugin.untainted.Swap(false) {
+		d.log.Info("the API server is another version, so taints are tried again", "reason", d.state.server+" before, "+version+" now")
+	}
+	d.state.server = version
+}
+
 // publish hands the offers to the API server, if they are not what it has been handed. Before
-// kubelet and the API server have answered once, and while the kernel is in between two states,
-// a publication would only be taken back.
+// kubelet and the API server have answered once and the records were read, and while the kernel is in
+// between two states, a publication would only be taken back.
 func (d *Driver) publish(offers []offer, tainted bool) {
 	view, _, node, _ := d.answers.last()
-	if view == nil || node == nil || d.state.pool == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
+	if view == nil || node == nil || d.state.records.Withheld == nil || d.state.pool == nil && d.state.torn && time.Since(d.state.begun) < unsettled {
 		return
 	}
 	if !d.takeTurn() {
@@ -209,18 +233,22 @@ func (d *Driver) logPublished(added, gone []string) {
 // report tells the log, the probes and people what is the case, and returns when to look at it
 // again.
 func (d *Driver) report(found []finding.Finding, offers []offer) time.Duration {
-	d.tell(found)
-	d.journal.Findings(found)
+	serves := d.serveAgain()
 	registered := d.registered()
 	d.plugin.metrics.setRegistered(registered)
+	if d.lacks(registered, time.Now()) {
+		found = append(found, finding.New(finding.DriverUnregistered(), "", finding.Evidence{Path: d.registry()}))
+	}
+	d.tell(found)
+	d.journal.Findings(found)
 	var why []string
 	for _, f := range found {
 		if f.Blocks {
 			why = append(why, f.String())
 		}
 	}
-	if !registered {
-		why = append(why, finding.New(finding.DriverUnregistered(), "", finding.Evidence{Path: dra.Driver}).String())
+	if !registered && len(why) == 0 {
+		why = append(why, finding.New(finding.DriverUnregistered(), "").String())
 	}
 	// A copy that waits for another one is ready: a rolling update ends the old one only then.
 	// A driver that was ready stays so while what it has just published is on its way.
@@ -231,16 +259,43 @@ func (d *Driver) report(found []finding.Finding, offers []offer) time.Duration {
 	}
 	d.health.Ready(ready)
 	d.journal.Ready(ready, strings.Join(why, "; "), d.version, summary(offers))
-	if !ready || d.state.waiting {
+	if !ready || !serves || d.state.waiting {
 		return soon
 	}
 	return d.options.Poll
 }
 
-// registered says whether kubelet has registered the driver.
+// lacks says whether kubelet has not had the driver for so long that somebody has to be told.
+func (d *Driver) lacks(registered bool, now time.Time) bool {
+	if registered {
+		d.state.absent = time.Time{}
+		return false
+	}
+	if d.state.absent.IsZero() {
+		d.state.absent = now
+	}
+	return now.Sub(d.state.absent) >= unregistered
+}
+
+// registered says whether kubelet has the driver. One that does not answer has nobody.
 func (d *Driver) registered() bool {
-	s := d.helper.RegistrationStatus()
-	return s != nil && s.PluginRegistered
+	_, viewErr, _, _ := d.answers.last()
+	return d.serving.registered() && viewErr == nil
+}
+
+// serveAgain makes sockets that somebody has removed, as a script that cleans kubelet's directories
+// does, and says whether they are there. Whoever removes them at once again is waited for.
+func (d *Driver) serveAgain() bool {
+	lost := d.serving.lost()
+	if lost == "" || time.Since(d.serving.begun) < soon {
+		return lost == ""
+	}
+	d.log.Warn("serving kubelet anew", "reason", "somebody has removed "+lost)
+	d.serving.end()
+	if err := d.serving.begin(); err != nil {
+		d.plugin.fatal(err) // a directory that was made anew is seen by a new container only
+	}
+	return true
 }
 
 // tell makes an event of what somebody has to do something about, once.

@@ -35,7 +35,7 @@ func newMetrics(version string) *metrics {
 	}
 	m := &metrics{
 		registry:   prometheus.NewRegistry(),
-		registered: gauge("registered", "1 while kubelet has the driver registered, else 0."),
+		registered: gauge("registered", "1 while kubelet has the driver registered and answers, else 0."),
 		devices:    vector("devices", "Devices by type and state: offered, tainted, or withheld, which are not published.", "type", "state"),
 		claims:     vector("claims", "Claims with a record on the node by state. Damaged records cannot be read, and their devices are withheld.", "state"),
 		refused:    vector("ownership_conflict", "1 for a type of devices that is a device plugin's on this node, else 0.", "type"),

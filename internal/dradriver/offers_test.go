@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kata-device-plugin/internal/claim"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
@@ -45,7 +46,7 @@ func look(t *testing.T, platform string, change func(*sim.Node)) *dra.Inventory 
 	sys, err := sysfs.Open(roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })
-	return dra.Take(host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: dra.Wants}.Look(nil))
+	return dra.Take(host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: dra.Wants}.Look(nil))
 }
 
 func address(t *testing.T, s string) pci.Address {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +75,9 @@ func (p *plugin) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 // HandleError takes what goes wrong with the servers for kubelet. What is wrong for good ends the
 // program, so that somebody notices.
 func (p *plugin) HandleError(_ context.Context, err error, message string) {
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return // it was ended before it had begun
+	}
 	if !errors.Is(err, kubeletplugin.ErrRecoverable) {
 		p.fatal(err)
 		return

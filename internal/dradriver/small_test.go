@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -179,4 +180,46 @@ func measured(offers []offer) *metrics {
 	m := newMetrics("v")
 	m.offer(offers)
 	return m
+}
+
+// TestRenewed: taints are tried again when the API server has become another version, and only then.
+func TestRenewed(t *testing.T) {
+	d := &Driver{plugin: &plugin{}, log: slog.New(slog.DiscardHandler)}
+	d.plugin.untainted.Store(true)
+	for _, c := range []struct {
+		version   string
+		untainted bool // what is believed then
+	}{
+		{"", true},
+		{"v1.35.2", true}, // the first word: nothing was dropped by another one
+		{"v1.35.2", true},
+		{"", true}, // it did not say
+		{"v1.36.0", false},
+		{"v1.36.0", false},
+	} {
+		if d.renewed(c.version); d.plugin.untainted.Load() != c.untainted {
+			t.Errorf("%q: %v", c.version, !c.untainted)
+		}
+	}
+	d.plugin.untainted.Store(true) // it dropped them again
+	if d.renewed("v1.36.0"); !d.plugin.untainted.Load() {
+		t.Error("tried again without a reason")
+	}
+}
+
+// TestMetricsLint: names, types and help are as Prometheus wants them.
+func TestMetricsLint(t *testing.T) {
+	m := newMetrics("v1")
+	for _, operation := range []string{"prepare", "unprepare"} {
+		m.call(operation, time.Now(), nil)
+	}
+	m.publishError("transient")
+	m.setRegistered(true)
+	families, err := m.registry.Gather()
+	must(t, err)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	must(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
 }

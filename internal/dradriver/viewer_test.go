@@ -16,10 +16,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"kata-device-plugin/internal/dra"
+	ours "kata-device-plugin/internal/podresources"
 	"kata-device-plugin/internal/prepare"
 )
 
@@ -113,14 +116,15 @@ func (l *limited) serve(t *testing.T) string {
 // TestTooMany: kubelet that has had too many questions is asked again, while there is time.
 func TestTooMany(t *testing.T) {
 	kubelet := &limited{}
-	socket := filepath.Join(kubelet.serve(t), "kubelet.sock")
+	client := ours.Dial(filepath.Join(kubelet.serve(t), "kubelet.sock"))
+	defer func() { must(t, client.Close()) }()
 	kubelet.refusals.Store(2)
-	_, err := view(t.Context(), socket)
+	_, err := view(t.Context(), client)
 	must(t, err)
 	kubelet.refusals.Store(1 << 20)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := view(ctx, socket); err == nil {
+	if _, err := view(ctx, client); err == nil {
 		t.Error("an answer")
 	}
 }
@@ -143,4 +147,28 @@ func TestAskBoth(t *testing.T) {
 			t.Errorf("kubelet: %v %v, API server: %v %v", view, viewErr, node, nodeErr)
 		}
 	})
+}
+
+// TestAskSooner: while the node has devices of a device plugin it is asked again soon, since nobody
+// offers them.
+func TestAskSooner(t *testing.T) {
+	for name, settled := range map[corev1.ResourceName]bool{"nvidia.com/gpu": false, "nvidia.com/nvswitch": false, "example.com/gpu": true, "cpu": true} {
+		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}}
+		node.Status.Allocatable = corev1.ResourceList{name: resource.MustParse("8")}
+		d := &Driver{
+			api:    &api{client: fake.NewClientset(&node), node: "n"},
+			viewer: &viewer{ask: func(context.Context) (prepare.View, error) { return prepare.View{}, nil }},
+		}
+		if got := d.ask(t.Context()); got != settled {
+			t.Errorf("%s: settled %v", name, got)
+		}
+		d.plugged = time.Now().Add(-leaving)
+		if !d.ask(t.Context()) {
+			t.Errorf("%s: it hurries for ever", name)
+		}
+		d.plugged, d.options.Excluded = time.Time{}, []dra.Type{dra.GPU, dra.NVSwitch}
+		if !d.ask(t.Context()) {
+			t.Errorf("%s: it hurries for what it does not offer", name)
+		}
+	}
 }

@@ -1,5 +1,10 @@
 package finding
 
+import (
+	"slices"
+	"strings"
+)
+
 // Kind is an entry of the catalogue. Its ID is stable: it may be searched for, alerted
 // on and suppressed by.
 type Kind struct {
@@ -262,9 +267,10 @@ func SpecTooNew() Kind {
 		"have its owner write cdiVersion 0.6.0 or lower: the shim refuses every CDI device while the file is there")
 }
 
-// SpecUnexamined: to parse YAML takes hundreds of times its size in memory.
+// SpecUnexamined: to parse YAML takes hundreds of times its size in memory, and what may not be read here
+// is read by others.
 func SpecUnexamined() Kind {
-	return kind("CDI015", Note, "a CDI spec of another owner is too large to be examined",
+	return kind("CDI015", Note, "a CDI spec of another owner cannot be examined",
 		"nothing, if consumers accept it; what is wrong with it would not be noticed here")
 }
 
@@ -320,15 +326,18 @@ func ConfigGone() Kind {
 
 // Catalogue lists every kind, by ID.
 func Catalogue() []Kind {
-	return []Kind{
+	all := slices.Concat([]Kind{
 		SpecRejected(), SpecTooNew(), SpecConflict(), SpecUnwritten(), SpecUnexamined(),
 		ConfigUnusable(), Overlap(), NoShares(), Shadowed(), NothingSelected(), SharedAndWhole(), ConfigGone(),
 		DriverUnregistered(), Plugged(), RecordDamaged(), StillAllocatable(), TypeExcluded(), NodeUnread(), KubeletSilent(),
-		HeldByClaim(),
+		HeldByClaim(), RecordsUnread(),
 		NoIOMMUGroup(), NotViable(), HostInUse(), RDMAIncomplete(), NoCdev(), NoCdevNumber(), NoIOMMUMode(), VirtualFunction(), NotPCI(), JunkName(),
 		NotCharDevice(), OtherNumber(), NotYet(), HasVFs(), WideDomain(), Unreadable(), Gone(), StaleMount(), Unlisted(), ChangedClass(),
 		NoDriver(), NodeMissing(), Unseen(), ReplacedByVFs(), LinksUnknown(), Deselected(), HeldAs(), NotSelected(), NoRDMA(), NotDealt(), Claimed(),
 		SharesGroup(), ComesWith(),
 		NotRegistered(), Contested(), HeldElsewhere(), InfoUnwritten(), LockUnusable(),
-	}
+	}, nameKinds(), networkKinds(), configKinds(), podKinds(), pluginKinds(), nodeKinds(), evidenceKinds(),
+		claimKinds(), boundaryKinds(), specKinds(), kubeletKinds(), preflightKinds())
+	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.ID, b.ID) })
+	return all
 }

@@ -27,13 +27,13 @@ func TypeExcluded() Kind {
 
 // NodeUnread: whether a device plugin has the node's devices is not known.
 func NodeUnread() Kind {
-	return blocking(kind("DRA018", Error, "the node's object could not be read from the API server, so nothing new is offered",
+	return blocking(kind("DRA018", Error, "the node's object could not be read from the API server, so the last answer decides what is offered",
 		"look at the error: the driver's service account needs to get its node, and the API server has to be reachable"))
 }
 
 // KubeletSilent: who has which device is not known.
 func KubeletSilent() Kind {
-	return blocking(kind("DRA019", Error, "kubelet does not say who has which device, so nothing new is offered",
+	return blocking(kind("DRA019", Error, "kubelet does not say who has which device, so its last answer decides what is offered",
 		"look at the error: the directory of kubelet's pod-resources socket has to be mounted"))
 }
 
@@ -47,6 +47,12 @@ func HeldByClaim() Kind {
 func DriverUnregistered() Kind {
 	return blocking(kind("DRA001", Warning, "the driver is not registered with kubelet",
 		"wait: kubelet looks into its directory plugins_registry; if it lasts, look there for the driver's socket, and into kubelet's log"))
+}
+
+// RecordsUnread: what claims have is not known.
+func RecordsUnread() Kind {
+	return blocking(kind("DRA021", Error, "the records of claims cannot be read, so what they said last decides what is offered",
+		"look at the error: the driver's directory below kubelet's plugins has to be mounted and readable"))
 }
 
 // LockUnusable: without the lock nobody knows who else offers the devices.

@@ -18,7 +18,7 @@ func TestCatalogue(t *testing.T) {
 		seen[k.ID] = k.Title
 		ids = append(ids, k.ID)
 		family, number := k.ID[:min(3, len(k.ID))], k.ID[min(3, len(k.ID)):]
-		if !slices.Contains([]string{"CDI", "CFG", "DRA", "HST", "PLG"}, family) || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
+		if !slices.Contains([]string{"CDI", "CFG", "DRA", "DSP", "EVD", "HST", "MAP", "NAD", "NAM", "NOD", "PLG", "POD", "PRE", "SEC", "TOP"}, family) || len(number) != 3 || strings.Trim(number, "0123456789") != "" {
 			t.Errorf("%q is no ID", k.ID)
 		}
 		for what, text := range map[string]string{"title": k.Title, "remedy": k.Remedy} {

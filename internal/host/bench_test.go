@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sysfs"
@@ -78,7 +79,7 @@ func benchNode(b *testing.B, count int) (host.Source, *rawScan) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { sys.Close() })
-	src := host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: nvidia}
+	src := host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: nvidia}
 	return src, newRawScan(b, n, roots)
 }
 

@@ -172,7 +172,7 @@ func TestUnlisted(t *testing.T) {
 		path, unread string
 		found        bool // functions that are on VFIO are read all the same
 	}{
-		{r.src.Devices, "open " + r.src.Devices + ": not a directory", true},
+		{r.roots.VFIODevices(), "open " + r.roots.VFIODevices() + ": not a directory", true},
 		{filepath.Join(r.roots.Sys, "class/vfio-dev"), "list /sys/class/vfio-dev: open class/vfio-dev: not a directory", true},
 		{filepath.Join(r.roots.Sys, "bus/pci/devices"), "list /sys/bus/pci/devices: open bus/pci/devices: not a directory", false},
 	} {
@@ -201,7 +201,7 @@ func TestUnlisted(t *testing.T) {
 				t.Errorf("first look: %v", first.Unread)
 			} else {
 				for _, f := range first.Functions {
-					if f.Cdev != nil && f.Cdev.State == host.CdevReady && tt.path == r.src.Devices {
+					if f.Cdev != nil && f.Cdev.State == host.CdevReady && tt.path == r.roots.VFIODevices() {
 						t.Errorf("first look: %+v", f)
 					}
 				}

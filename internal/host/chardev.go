@@ -7,8 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"kata-device-plugin/internal/pci"
 )
@@ -29,8 +28,8 @@ func (l *look) node(r *reader, path, dev string, old []CharDevice) CharDevice {
 		major, minor, err = pci.ParseDevNumber(string(text))
 	}
 	if err == nil {
-		var n node
-		if n, err = l.src.lstat(path); err == nil {
+		var n DevFile
+		if n, err = l.src.Dev.Lstat(path); err == nil {
 			c.Fault = n.differs(path, major, minor, "/sys/"+dev)
 			return c
 		}
@@ -71,31 +70,18 @@ func isNumber(text string) bool {
 }
 
 // differs says what is wrong with a node of which a number is known.
-func (n node) differs(path string, major, minor uint32, source string) string {
+func (n DevFile) differs(path string, major, minor uint32, source string) string {
 	switch {
 	case !n.isChar():
 		return path + " is a " + n.kind()
-	case n.major != major || n.minor != minor:
-		return fmt.Sprintf("%s is %d:%d, %s says %d:%d", path, n.major, n.minor, source, major, minor)
+	case n.Major != major || n.Minor != minor:
+		return fmt.Sprintf("%s is %d:%d, %s says %d:%d", path, n.Major, n.Minor, source, major, minor)
 	}
 	return ""
 }
 
-// lstat examines a node below /dev, where this process sees it.
-func (src Source) lstat(path string) (node, error) {
-	at := src.Dev + strings.TrimPrefix(path, "/dev")
-	if name, ok := strings.CutPrefix(path, DevicesDir+"/"); ok {
-		at = src.Devices + "/" + name
-	}
-	n, err := lstat(unix.AT_FDCWD, at)
-	if err != nil {
-		return n, &fs.PathError{Op: "lstat", Path: at, Err: err}
-	}
-	return n, nil
-}
-
 // absent says whether an error of lstat means that there is nothing.
-func absent(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
+func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
 // HasNode says whether a node that is handed out is there now: a character device at its
 // path, which is one below /dev.
@@ -103,7 +89,7 @@ func (src Source) HasNode(name string) bool {
 	if !strings.HasPrefix(name, "/dev/") || path.Clean(name) != name {
 		return false
 	}
-	n, err := src.lstat(name)
+	n, err := src.Dev.Lstat(name)
 	return err == nil && n.isChar()
 }
 
@@ -126,13 +112,13 @@ func (l *look) shared() {
 
 func (l *look) sharedNode(name string) (CharDevice, error) {
 	c := CharDevice{Path: name}
-	n, err := l.src.lstat(name)
+	n, err := l.src.Dev.Lstat(name)
 	if absent(err) {
 		c.Fault = "no node " + name
 		return c, nil
 	}
 	dev := "class/misc/" + path.Base(name) + "/dev"
-	major, minor := n.major, n.minor
+	major, minor := n.Major, n.Minor
 	if err == nil {
 		var text []byte
 		if text, err = fs.ReadFile(l.src.Sys, dev); gone(err) {

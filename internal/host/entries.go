@@ -7,8 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // list names what is in a directory of the function, "" for its own. It is false where that
@@ -19,7 +18,7 @@ func (r *reader) list(name string) (names []string, ok bool) {
 	case gone(err):
 		r.torn = true
 		return nil, true
-	case errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR):
 		return nil, true
 	case err != nil:
 		r.fail(cmp.Or(name, "."), err)
@@ -39,7 +38,7 @@ func member[T any](r *reader, name string, v T, err error, old T) (now T, there 
 	case gone(err):
 		r.torn = true
 		return old, false
-	case errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR):
 		return old, false
 	case err != nil:
 		r.fail(name, err)

@@ -120,7 +120,7 @@ func (l *look) cdev(r *reader, link *classLink, driver string, old *Cdev) *Cdev 
 }
 
 // examine holds the node against what sysfs states.
-func (c *Cdev) examine(nodes map[string]node, bound bool, driver string) {
+func (c *Cdev) examine(nodes map[string]DevFile, bound bool, driver string) {
 	path := DevicesDir + "/" + c.Name
 	n, present := nodes[c.Name]
 	switch {
@@ -130,10 +130,10 @@ func (c *Cdev) examine(nodes map[string]node, bound bool, driver string) {
 		c.State, c.Detail = CdevPending, "no node "+path+", but driver "+driver
 	case !n.isChar():
 		c.State, c.Detail = CdevNotChar, path+" is a "+n.kind()
-	case n.major != c.Major || n.minor != c.Minor:
+	case n.Major != c.Major || n.Minor != c.Minor:
 		c.State = CdevOtherNumber
 		c.Detail = fmt.Sprintf("%s is %d:%d, /sys/class/vfio-dev/%s/dev says %d:%d",
-			path, n.major, n.minor, c.Name, c.Major, c.Minor)
+			path, n.Major, n.Minor, c.Name, c.Major, c.Minor)
 	case !bound:
 		// The driver's link is the first thing to go, and the node the next.
 		c.State, c.Detail = CdevPending, "node "+path+", but no driver any more"

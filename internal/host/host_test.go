@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
@@ -40,7 +41,7 @@ func platformRig(t *testing.T, p sim.Platform) *rig {
 	sys, err := sysfs.Open(roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })
-	return &rig{Node: n, roots: roots, src: host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: nvidia}}
+	return &rig{Node: n, roots: roots, src: host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: nvidia}}
 }
 
 // nvidia wants GPUs and NVSwitches.
@@ -238,7 +239,8 @@ func TestGolden(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	same(t, "system", host.System("kata-device-plugin"), host.Roots{
-		Sys: "/sys", Dev: "/dev", Proc: "/proc", DevicePlugins: "/var/lib/kubelet/device-plugins", PodResources: "/var/lib/kubelet/pod-resources", CDI: "/var/run/cdi", Run: "/run/kata-device-plugin",
+		Sys: "/sys", Dev: "/dev", Proc: "/proc", DevicePlugins: "/var/lib/kubelet/device-plugins", PodResources: "/var/lib/kubelet/pod-resources", CDI: "/var/run/cdi",
+		StaticCDI: "/etc/cdi", Run: "/run/kata-device-plugin",
 	})
 	r := host.Under("/tmp/x", "p")
 	if r.VFIO() != "/tmp/x/dev/vfio" || r.VFIODevices() != "/tmp/x/dev/vfio/devices" || r.Run != "/tmp/x/run/p" {

@@ -6,8 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"kata-device-plugin/internal/pci"
 )
@@ -16,9 +15,8 @@ import (
 type Source struct {
 	// Sys is sysfs, usually an *sysfs.FS.
 	Sys fs.ReadLinkFS
-	// Devices is the directory of the character devices as this process sees it. It
-	// is not read through an fs.FS, since device numbers are not part of one.
-	Devices string
+	// Dev is devtmpfs, usually a devfs.Dir.
+	Dev DevFS
 	// Wanted says which functions without a character device are worth a place in
 	// the snapshot. nil stands for all of them.
 	Wanted func(Identity) bool
@@ -26,8 +24,6 @@ type Source struct {
 	// could not be told is asked for again by a Look only: nothing sends an event for it.
 	PCIeLink func(Identity) bool
 
-	// Dev is where devtmpfs is mounted for this process. It is used where Network is set.
-	Dev string
 	// Network says of which functions Function.Network is read; nil stands for none. Where it
 	// is set a Glance is a Look: what it adds sends no event in /dev/vfio.
 	Network func(Identity) bool
@@ -73,11 +69,11 @@ func (src Source) Again(s *Snapshot, a pci.Address) (Function, bool) {
 		return f, verdict == found
 	}
 	name := before.Cdev.Name
-	n, err := lstat(unix.AT_FDCWD, src.Devices+"/"+name)
+	n, err := src.Dev.Lstat(DevicesDir + "/" + name)
 	if err != nil {
 		return Function{}, false
 	}
-	l.nodes = map[string]node{name: n}
+	l.nodes = map[string]DevFile{name: n}
 	link, err := src.Sys.ReadLink("class/vfio-dev/" + name)
 	if err != nil {
 		return Function{}, false
@@ -123,7 +119,7 @@ type look struct {
 	full bool
 	next *Snapshot
 
-	nodes map[string]node            // the devices directory
+	nodes map[string]DevFile         // the devices directory
 	cdevs map[pci.Address]*classLink // /sys/class/vfio-dev, as far as it is PCI
 	dirty map[string]bool            // IOMMU groups in which something changed
 	fresh map[string]bool            // IOMMU groups that were read in this pass
@@ -178,12 +174,12 @@ func (src Source) look(prev *Snapshot, full bool) *Snapshot {
 }
 
 func (l *look) listNodes() {
-	nodes, err := readNodes(l.src.Devices)
+	nodes, err := l.src.listDevices()
 	if err != nil {
 		l.next.Unread = append(l.next.Unread, err)
-		nodes = make(map[string]node, len(l.prev.prints))
+		nodes = make(map[string]DevFile, len(l.prev.prints))
 		for name, p := range l.prev.prints {
-			if p.node.mode != 0 {
+			if p.there {
 				nodes[name] = p.node
 			}
 		}
@@ -210,7 +206,7 @@ func (l *look) listClass() {
 		if err != nil {
 			l.next.Unread = append(l.next.Unread, fmt.Errorf("read class link of %s: %w", name, err))
 			if link = l.prev.prints[name].link; link == "" {
-				l.next.prints[name] = nodePrint{node: l.nodes[name]}
+				l.next.prints[name] = l.print(name, "", nil)
 				l.stray(name, StrayUnreadable, "/sys/"+class+"/"+name, err.Error())
 				continue
 			}
@@ -222,11 +218,11 @@ func (l *look) listClass() {
 // enter notes one class link.
 func (l *look) enter(name, link string) {
 	if before := l.prev.prints[name]; before.class != nil && before.link == link {
-		l.next.prints[name] = nodePrint{node: l.nodes[name], link: link, class: before.class}
+		l.next.prints[name] = l.print(name, link, before.class)
 		l.cdevs[before.class.path.Address] = before.class
 		return
 	}
-	l.next.prints[name] = nodePrint{node: l.nodes[name], link: link}
+	l.next.prints[name] = l.print(name, link, nil)
 	if ok, _ := cdevName(name); !ok {
 		l.stray(name, StrayJunkName, "/sys/class/vfio-dev/"+name, "class entry of an unknown form")
 		return
@@ -240,7 +236,13 @@ func (l *look) enter(name, link string) {
 	}
 	class := &classLink{name: name, dir: dir, path: path}
 	l.cdevs[path.Address] = class
-	l.next.prints[name] = nodePrint{node: l.nodes[name], link: link, class: class}
+	l.next.prints[name] = l.print(name, link, class)
+}
+
+// print is what a later look compares.
+func (l *look) print(name, link string, class *classLink) nodePrint {
+	n, there := l.nodes[name]
+	return nodePrint{node: n, there: there, link: link, class: class}
 }
 
 // orphans notes the nodes that sysfs does not list.
@@ -249,7 +251,7 @@ func (l *look) orphans() {
 		if _, listed := l.next.prints[name]; listed {
 			continue
 		}
-		l.next.prints[name] = nodePrint{node: n} // for a look that cannot list the directory
+		l.next.prints[name] = nodePrint{node: n, there: true} // for a look that cannot list the directory
 		path := DevicesDir + "/" + name
 		ok, noIOMMU := cdevName(name)
 		switch {
@@ -292,5 +294,5 @@ func (l *look) list(dir string) ([]string, error) {
 // the name is not there any more, or the file was opened before and kernfs refuses to
 // read it (ENODEV, fs/kernfs/file.c).
 func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }

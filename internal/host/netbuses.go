@@ -6,8 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // isSubfunction says whether an entry has the name of an auxiliary device of type sf
@@ -78,7 +77,7 @@ func (l *look) vdpa(r *reader, name string, old []VDPADevice) (v VDPADevice, the
 	}
 	bus, err := fs.ReadLink(r.sys, r.dir+"/"+name+"/subsystem")
 	switch {
-	case gone(err), errors.Is(err, unix.ENOTDIR):
+	case gone(err), errors.Is(err, syscall.ENOTDIR):
 		return v, false
 	case err != nil:
 		r.fail(name+"/subsystem", err)

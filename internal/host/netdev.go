@@ -4,8 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // interfaces reads the network interfaces in a directory net.
@@ -84,7 +83,7 @@ func (r *reader) port(name, old string) string {
 // (net/core/net-sysfs.c): neither is an error.
 func readNet[T any](r *reader, name string, parse func(string) (T, error)) (T, error) {
 	v, err := read(r, name, parse)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
 		err = fs.ErrNotExist
 	}
 	return v, err

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sysfs"
@@ -80,6 +81,6 @@ func networkNode(b *testing.B, count int) host.Source {
 	}
 	b.Cleanup(func() { sys.Close() })
 	return host.Source{
-		Sys: sys, Devices: roots.VFIODevices(), Dev: roots.Dev, Wanted: adapters, Network: adapters, Links: n.Links,
+		Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: adapters, Network: adapters, Links: n.Links,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sysfs"
@@ -23,7 +24,7 @@ func netRig(t *testing.T, p sim.Platform) (*rig, *faultFS) {
 	r := platformRig(t, p)
 	faults := &faultFS{FS: r.src.Sys.(*sysfs.FS)}
 	r.src = host.Source{
-		Sys: faults, Devices: r.src.Devices, Dev: r.roots.Dev, Wanted: adapters, Network: adapters, Links: r.Links,
+		Sys: faults, Dev: devfs.Dir(r.roots.Dev), Wanted: adapters, Network: adapters, Links: r.Links,
 	}
 	return r, faults
 }

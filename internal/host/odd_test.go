@@ -41,7 +41,7 @@ func TestStrays(t *testing.T) {
 	}
 	must(t, r.PlaceNode("vfio77", major, minor), r.PlaceNode("noiommu-vfio3", major, minor), r.PlaceNode("noiommu-vfio03", major, minor))
 	must(t, r.PlaceFile("vfio8", "x"), r.PlaceDir("vfio9"), r.PlaceFile("readme", "x"),
-		os.Symlink("vfio0", filepath.Join(r.src.Devices, "vfio10")),
+		os.Symlink("vfio0", filepath.Join(r.roots.VFIODevices(), "vfio10")),
 		os.WriteFile(filepath.Join(r.roots.VFIO(), "outside"), nil, 0o600))
 	_, err := r.AddMdev(uuid)
 	must(t, err)
@@ -99,10 +99,10 @@ func TestOddNodes(t *testing.T) {
 		{"directory", func(path string) error { return os.Mkdir(path, 0o700) }, host.CdevNotChar, "/dev/vfio/devices/vfio0 is a directory"},
 		{"link", func(path string) error { return os.Symlink("vfio1", path) }, host.CdevNotChar, "/dev/vfio/devices/vfio0 is a symbolic link"},
 		{"link to a node", func(path string) error { return os.Symlink("../vfio", path) }, host.CdevNotChar, "/dev/vfio/devices/vfio0 is a symbolic link"},
-		{"pipe", func(path string) error { return unix.Mkfifo(path, 0o600) }, host.CdevNotChar, "/dev/vfio/devices/vfio0 is a entry of type 0o10000"},
+		{"pipe", func(path string) error { return unix.Mkfifo(path, 0o600) }, host.CdevNotChar, "/dev/vfio/devices/vfio0 is a named pipe"},
 		{"nothing", func(string) error { return nil }, host.CdevPending, "no node /dev/vfio/devices/vfio0, but driver vfio-pci"},
 	} {
-		must(t, r.RemovePlaced("vfio0"), tt.place(filepath.Join(r.src.Devices, "vfio0")))
+		must(t, r.RemovePlaced("vfio0"), tt.place(filepath.Join(r.roots.VFIODevices(), "vfio0")))
 		for what, s := range map[string]*host.Snapshot{"look": r.src.Look(nil), "glance": r.src.Glance(before)} {
 			c := function(t, s, gpuA).Cdev
 			if c.State != tt.state || strings.Replace(c.Detail, "010000", "0o10000", 1) != tt.detail || len(s.Strays) > 0 {
@@ -292,7 +292,7 @@ func TestPlatformMember(t *testing.T) {
 // TestEmpty has machines without the directories.
 func TestEmpty(t *testing.T) {
 	r := newRig(t)
-	for _, dir := range []string{r.src.Devices, filepath.Join(r.roots.Sys, "class/vfio-dev"), filepath.Join(r.roots.Sys, "bus/pci/devices")} {
+	for _, dir := range []string{r.roots.VFIODevices(), filepath.Join(r.roots.Sys, "class/vfio-dev"), filepath.Join(r.roots.Sys, "bus/pci/devices")} {
 		must(t, os.RemoveAll(dir))
 		s := r.src.Look(nil)
 		if len(s.Functions) > 0 || len(s.Strays) > 0 || s.Torn() || s.Partial() {

@@ -16,8 +16,9 @@ type Roots struct {
 	DevicePlugins string
 	// PodResources is the directory of the socket on which kubelet tells who has which device.
 	PodResources string
-	// CDI is the directory of generated CDI specs.
-	CDI string
+	// CDI is the directory of generated CDI specs, and StaticCDI that of those that people write, which
+	// runtimes read as well and which count less.
+	CDI, StaticCDI string
 	// Run is a program's own in-memory directory. It need not exist.
 	Run string
 }
@@ -34,6 +35,7 @@ func Under(dir, program string) Roots {
 		DevicePlugins: filepath.Join(dir, "var/lib/kubelet/device-plugins"),
 		PodResources:  filepath.Join(dir, "var/lib/kubelet/pod-resources"),
 		CDI:           filepath.Join(dir, "var/run/cdi"),
+		StaticCDI:     filepath.Join(dir, "etc/cdi"),
 		Run:           filepath.Join(dir, "run", program),
 	}
 }

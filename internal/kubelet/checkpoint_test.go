@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,13 +52,20 @@ func TestCheckpoint(t *testing.T) {
 	if _, known := c.Healthy("absent/x"); known {
 		t.Error("known, and not in the file")
 	}
+	entries := c.Entries()
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.PodUID+a.Device, b.PodUID+b.Device) })
+	if want := []Entry{
+		{"u", "c", "nvidia.com/gpu", "0000:53:00.0"}, {"u", "c", "nvidia.com/gpu", "0000:97:00.0"}, {"v", "c", "nvidia.com/gpu", "0000:64:00.0"},
+	}; !slices.Equal(entries, want) {
+		t.Errorf("entries: %v", entries)
+	}
 	if err := read(`{"Data":{"RegisteredDevices":{"nvidia.com/gpu":["c"]}}}`); err != nil {
 		t.Fatal(err)
 	}
 	if ids, _ := c.Healthy("nvidia.com/gpu"); !slices.Equal(ids, []string{"c"}) {
 		t.Errorf("after a change: %v", ids)
 	}
-	for _, broken := range []string{`{"Data":`, `[]`, `{"Data":{"RegisteredDevices":{"x":"y"}}}`} {
+	for _, broken := range []string{"", "{", `{"Data":`, `[]`, `{}`, `null`, `{"Data":null}`, `{"Data":{"RegisteredDevices":{"x":"y"}}}`} {
 		if err := read(broken); err == nil {
 			t.Errorf("%s is no error", broken)
 		}
@@ -70,29 +78,46 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// TestNoCheckpoint: what is no file, or far too large, is not waited for or loaded.
+// TestNoCheckpoint: what stands in the file's place and is none, and what is far too large, is an error,
+// which is neither waited for nor loaded. Only that there is no file says that kubelet has written none.
 func TestNoCheckpoint(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, CheckpointName)
-	c := NewCheckpoint(dir)
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Read(); err != nil {
-		t.Errorf("a pipe: %v", err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(path)
-	if err == nil {
-		err = errors.Join(f.Truncate(maxCheckpoint+1), f.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Read(); err == nil {
-		t.Error("a file of more than 8 MiB is no error")
+	for _, tt := range []struct {
+		name string
+		make func(path string) error
+		want string // in the error, "" for none
+	}{
+		{"no file", func(string) error { return nil }, ""},
+		{"no directory", func(path string) error { return os.Remove(filepath.Dir(path)) }, "no such file"},
+		{"a directory", func(path string) error { return os.Mkdir(path, 0o700) }, "no regular file"},
+		{"a pipe", func(path string) error { return unix.Mkfifo(path, 0o600) }, "no regular file"},
+		{"a socket", func(path string) error {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			return errors.Join(err, unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Close(fd))
+		}, "no regular file"},
+		{"a link to a file", func(path string) error {
+			other := path + ".other"
+			return errors.Join(os.WriteFile(other, []byte(`{"Data":{"RegisteredDevices":{"r":["a"]}}}`), 0o600), os.Symlink(other, path))
+		}, "no regular file"},
+		{"a link to nothing", func(path string) error { return os.Symlink(path+".none", path) }, "no regular file"},
+		{"more than 8 MiB", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxCheckpoint+1))
+		}, "more than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "checkpoint") // a socket's path is short
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			if err := tt.make(filepath.Join(dir, CheckpointName)); err != nil {
+				t.Fatal(err)
+			}
+			c := NewCheckpoint(dir)
+			err = c.Read()
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || c.Known() {
+				t.Errorf("%v, known: %t, want %q", err, c.Known(), tt.want)
+			}
+		})
 	}
 }
 
@@ -100,6 +125,7 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add([]byte(`{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{"nvidia.com/gpu":["0000:53:00.0"]}},"Checksum":1}`))
 	f.Add([]byte(`{"Data":{"RegisteredDevices":{"":[""]}}}`))
 	f.Add([]byte(`null`))
+	f.Add([]byte(`{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"r","DeviceIDs":{"0":["a"],"1":["a"]}}],"RegisteredDevices":{"r":["a"]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseCheckpoint(data)
 		if (err != nil) != (r == nil) {
@@ -107,6 +133,13 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		if err != nil {
 			return
+		}
+		seen := map[Entry]bool{}
+		for _, e := range r.entries {
+			if seen[e] {
+				t.Errorf("twice: %+v", e)
+			}
+			seen[e] = true
 		}
 		for _, all := range []map[string][]string{r.registered, r.held} {
 			for resource, ids := range all {

@@ -266,3 +266,5 @@ type identity struct {
 	dev, ino uint64
 	ctime    unix.Timespec
 }
+
+func identityOf(st *unix.Stat_t) identity { return identity{dev: st.Dev, ino: st.Ino, ctime: st.Ctim} }

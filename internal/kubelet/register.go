@@ -20,12 +20,7 @@ var errNoKubelet = errors.New("kubelet is not there")
 const registerTimeout = 15 * time.Second
 
 // identify looks at a socket without touching it. What is no socket is not there.
-func identify(path string) (identity, error) { return identifyType(path, unix.S_IFSOCK) }
-
-// identifyFile is identify for a regular file.
-func identifyFile(path string) (identity, error) { return identifyType(path, unix.S_IFREG) }
-
-func identifyType(path string, kind uint32) (identity, error) {
+func identify(path string) (identity, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	if errors.Is(err, unix.ENOENT) {
@@ -34,10 +29,10 @@ func identifyType(path string, kind uint32) (identity, error) {
 	if err != nil {
 		return identity{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	if st.Mode&unix.S_IFMT != kind {
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return identity{}, nil
 	}
-	return identity{dev: st.Dev, ino: st.Ino, ctime: st.Ctim}, nil
+	return identityOf(&st), nil
 }
 
 // reachable connects to a socket and hangs up.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/pci"
@@ -36,7 +37,7 @@ func newNode(t *testing.T) *node {
 	must(t, err)
 	t.Cleanup(func() { sys.Close() })
 	return &node{Node: n, roots: roots, config: lookout.Config{
-		Source: host.Source{Sys: sys, Devices: roots.VFIODevices()},
+		Source: host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev)},
 		Times:  lookout.DefaultTimes(),
 	}}
 }

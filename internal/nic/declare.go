@@ -111,11 +111,25 @@ func (l *look) unit(f *host.Function, sf string) *unit {
 // replaced is for a PF with VFs: it is no device any more, but its VFs may be.
 func (l *look) replaced(u *unit) {
 	e := finding.Evidence{Path: host.SysPath(u.f.Address, "virtfn0"), Value: u.f.VFs[0].String()}
+	var refusals []refusal
 	for i := range l.rules.pools {
-		if p := &l.rules.pools[i]; p.DeviceType == nicconfig.NetDevice && p.choose(u, l.configured).answer == yes {
+		p := &l.rules.pools[i]
+		if p.DeviceType != nicconfig.NetDevice {
+			continue
+		}
+		c := p.choose(u, l.configured)
+		if c.answer == yes {
 			l.spare[u.f.Address] = finding.New(finding.ReplacedByVFs(), u.id, e).For(p.name)
 			break
 		}
+		if c.answer == unseen {
+			l.spare[u.f.Address] = finding.New(finding.Unseen(), u.id, c.why.fact).For(p.name)
+			break
+		}
+		refusals = append(refusals, refusal{p.name, c.why.fact})
+	}
+	if _, replaced := l.spare[u.f.Address]; !replaced {
+		l.unselected(u, refusals)
 	}
 	for _, a := range l.past.at[u.id] {
 		l.find(finding.New(finding.HasVFs(), u.id, e).For(a.resource))
@@ -154,7 +168,7 @@ func (l *look) assign(u *unit) {
 			l.declare(u, p, c.selector)
 		}
 	}
-	if taken == "" && !guarded && len(refusals) > 0 {
+	if taken == "" && !guarded {
 		l.unselected(u, refusals)
 	}
 	l.deselected(u, taken, refusals)
@@ -169,6 +183,12 @@ type refusal struct {
 // unselected says why a unit is in no pool. A function may be shared all the same.
 func (l *look) unselected(u *unit, refusals []refusal) {
 	why := finding.New(finding.NotSelected(), u.id)
+	if len(refusals) == 0 {
+		if len(l.rules.pools)+len(l.rules.shared) == 0 {
+			return // a configuration that declares nothing needs no reason for each function
+		}
+		why.Evidence = []finding.Evidence{{Path: "the configuration", Value: "no pool of deviceType " + u.deviceType().String()}}
+	}
 	for _, r := range refusals {
 		why.Evidence = append(why.Evidence, finding.Evidence{Path: r.resource + " " + r.fact.Path, Value: r.fact.Value})
 	}

@@ -106,7 +106,7 @@ func (u *unit) linkTypes(want []nicconfig.LinkType) selector {
 		switch {
 		case len(own) > 0:
 			return matches(own), no
-		case len(pf) > 0 && (u.f.Driver == "" || !hides(u.f)):
+		case len(pf) > 0 && u.f.Driver != "" && !hides(u.f):
 			return matches(pf), no
 		case len(pf) > 0:
 			return unseen, matches(pf)

@@ -191,9 +191,12 @@ func (h *hca) share(p *sharedPool, id string, with []declare.Node) declare.Devic
 	return d
 }
 
-// notDealt is the reason why shares that were announced are not declared now, while their
-// device is.
+// notDealt is the reason why a device has no share, or not those that were announced.
 func (l *look) notDealt(p *sharedPool, h *hca, numbers []int) {
+	if len(numbers) == 0 {
+		l.find(finding.New(finding.NotDealt(), h.u.id, finding.Evidence{Path: "shares of the device now", Value: "0"}).For(p.name))
+		return
+	}
 	for n := range l.past.announced[p.name].of(h.u.f.Address) {
 		if !slices.Contains(numbers, n) {
 			l.find(finding.New(finding.NotDealt(), h.u.id, finding.Evidence{Path: "shares of the device now", Value: strconv.Itoa(len(numbers))}).For(p.name))

@@ -1,6 +1,7 @@
 package nic_test
 
 import (
+	"slices"
 	"testing"
 
 	"kata-device-plugin/internal/declare"
@@ -188,6 +189,48 @@ func TestRebind(t *testing.T) {
 	l.look(bound(""), nil)
 	l.expect(`intel.com/kernel 0000:65:00.2 HST035
 		intel.com/vfio 0000:65:00.2 HST036`)
+}
+
+// TestPFBecomesAnother: the PF of a VF is set to InfiniBand. What the VF itself is cannot be seen while
+// its interface is in a pod, and neither while it has no driver: it keeps its place. One on VFIO has
+// the link of its PF, whatever that is.
+func TestPFBecomesAnother(t *testing.T) {
+	infiniband := func(f *host.Function) {
+		f.Network.Interfaces = []host.Interface{{Name: "p0", Type: host.TypeInfiniBand}}
+	}
+	unbound := func(f *host.Function) { f.Driver, f.Network = "", &host.Network{VFIndex: f.Network.VFIndex} }
+	onVFIO := func(f *host.Function) {
+		f.Driver, f.Network = "vfio-pci", &host.Network{VFIndex: f.Network.VFIndex}
+		vfio("60")(f)
+	}
+	for _, c := range []struct {
+		what   string
+		change func(*host.Function)
+		want   string
+	}{
+		{"in a pod", func(*host.Function) {}, "intel.com/a"},
+		{"unbound", unbound, "intel.com/a"},
+		{"on VFIO", onVFIO, "intel.com/b"},
+	} {
+		l := &life{t: t, r: pools(t, `{"resourceName":"a","selectors":{"linkTypes":["ether"]}},
+			{"resourceName":"b","selectors":{"vendors":["15b3"],"linkTypes":["infiniband"]}}`)}
+		nobody := map[string][]string{}
+		l.look(snapshot(lan()), nobody) // the VF's own interface was never seen
+		all := lan(c.change)
+		infiniband(&all[0])
+		l.look(snapshot(all), nobody)
+		var at []string
+		for _, r := range l.last {
+			for i := range r.Devices {
+				if d := &r.Devices[i]; d.Present && d.ID == "0000:65:00.2" {
+					at = append(at, r.Name)
+				}
+			}
+		}
+		if !slices.Equal(at, []string{c.want}) {
+			t.Errorf("%s it is of %v, not %s", c.what, at, c.want)
+		}
+	}
 }
 
 // TestLeft: what was announced is still there, and says why it is of no use.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	ourcdi "kata-device-plugin/internal/cdi"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/sim"
 )
@@ -79,7 +80,7 @@ func TestClaimed(t *testing.T) {
 	n.awaitLog(p, "msg=ready")
 	n.awaitHealthy(vfio, "0000:65:00.3", "0000:65:00.4")
 	n.awaitHealthy(hca, "0000:65:00.7::0", "0000:65:00.7::1")
-	file := ourcdi.NewFile(n.roots.CDI, "kata.dra.u-1.", ourcdi.ClaimKind)
+	file := ourcdi.NewFile(n.roots.CDI, "kata.dra.u-1.", draname.ClaimKind)
 	nodes := []ourcdi.Node{{Path: "/dev/vfio/devices/vfio0", Permissions: "rw"}}
 	_, err := file.Sync([]ourcdi.Device{{Name: "u-1-vf-0000-65-00-3", Nodes: nodes}, {Name: "u-1-nic-0000-65-00-7", Nodes: nodes}})
 	must(t, err)

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync/atomic"
 
@@ -18,9 +16,6 @@ import (
 	"kata-device-plugin/internal/nic"
 	"kata-device-plugin/internal/nicconfig"
 )
-
-// maxConfig is far more than a file with a pool for each device of a node has.
-const maxConfig = 4 << 20
 
 // loader makes rules of the configuration files, whenever those have changed.
 type loader struct {
@@ -61,44 +56,19 @@ func (l *loader) read() (map[string][]byte, error) {
 	all := make(map[string][]byte, len(l.paths))
 	var errs []error
 	for _, path := range l.paths {
-		data, err := readFile(path)
+		file, err := nicconfig.ReadFile(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			errs = append(errs, err)
-		case len(bytes.TrimSpace(data)) == 0:
+		case len(bytes.TrimSpace(file.Data)) == 0:
 			// What an editor or a full disk leaves. To declare nothing takes a word.
 			errs = append(errs, fmt.Errorf("read the configuration: %s is empty; to declare nothing, let it have an empty resourceList", path))
 		default:
-			all[path] = data
+			all[path] = file.Data
 		}
 	}
 	return all, errors.Join(errs...)
-}
-
-// readFile reads a file that is not larger than it may be. What is no regular file is refused
-// before it is opened: a pipe would never end.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read the configuration: %s is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
-	}
-	if len(data) > maxConfig {
-		return nil, fmt.Errorf("read the configuration: %s has more than %d bytes", path, maxConfig)
-	}
-	return data, nil
 }
 
 // use takes a configuration over, if it is good.
@@ -117,9 +87,7 @@ func (l *loader) use(files map[string][]byte) {
 		return
 	}
 	l.rules, l.from, l.found = nic.New(config), names, nil
-	l.asksProfile.Store(slices.ContainsFunc(config.Pools, func(p nicconfig.Pool) bool {
-		return slices.ContainsFunc(p.Selectors, func(s nicconfig.Selector) bool { return len(s.DDPProfiles) > 0 })
-	}))
+	l.asksProfile.Store(config.AsksProfile())
 	l.tell(config, names)
 }
 

@@ -297,7 +297,7 @@ func TestUnusableFile(t *testing.T) {
 	n.awaitLog(p, "msg=ready")
 	must(t, os.WriteFile(n.config, []byte(" \n"), 0o644)) // what an editor leaves on a full disk
 	n.awaitLog(p, "level=ERROR", "CFG001", "is empty", "resourceList")
-	must(t, os.WriteFile(n.config, make([]byte, maxConfig+1), 0o644))
+	must(t, os.WriteFile(n.config, make([]byte, (4<<20)+1), 0o644))
 	n.awaitLog(p, "level=ERROR", "CFG001", "has more than")
 	must(t, os.Remove(n.config))
 	n.Await("ready again", func() bool { return len(p.log.Lines("msg=ready")) == 2 })

@@ -12,6 +12,7 @@ import (
 
 	"kata-device-plugin/internal/agent"
 	"kata-device-plugin/internal/confine"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/devinfo"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/hostnet"
@@ -56,8 +57,8 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 	return agent.Program{
 		Name: name, Version: version, Roots: roots,
 		Source: host.Source{
-			Devices: roots.VFIODevices(), Dev: roots.Dev, Wanted: nic.Wants, Network: nic.Wants,
-			Links: (&network{sys: os.DirFS(roots.Sys)}).links, Profile: (&profiles{wanted: config.profiles}).profile,
+			Dev: devfs.Dir(roots.Dev), Wanted: nic.Wants, Network: nic.Wants,
+			Links: hostnet.OwnOf(os.DirFS(roots.Sys)).Links, Profile: hostnet.ProfilesIf(config.profiles).Profile,
 		},
 		Rules:    rules,
 		Reload:   config.load,
@@ -72,7 +73,7 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 		},
 		Granted: files.grant,
 		Holders: files.holders,
-		Holding: func(ctx context.Context) (map[string][]string, error) { return podresources.Holders(ctx, socket) },
+		Holding: func(ctx context.Context) (map[string][]string, error) { return holding(ctx, socket) },
 		Access: confine.Access{
 			Read:  append(append(directories(o.Config), targets(o.Config)...), roots.Sys),
 			List:  []string{roots.Dev},
@@ -82,6 +83,26 @@ func New(name, version string, roots host.Roots, o Options, log *slog.Logger) ag
 		},
 		Memory: 64 << 20,
 	}
+}
+
+// holding are the devices that containers of running pods have, by resource. kubelet's record on
+// disk tells the same, but keeps pods that have ended until it allocates the next device.
+func holding(ctx context.Context, socket string) (map[string][]string, error) {
+	kubelet := podresources.Dial(socket)
+	defer kubelet.Close()
+	pods, err := kubelet.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string][]string{}
+	for _, p := range pods {
+		for _, c := range p.Containers {
+			for _, d := range c.Devices {
+				held[d.Resource] = append(held[d.Resource], d.ID)
+			}
+		}
+	}
+	return held, nil
 }
 
 // hangup makes SIGHUP a reason to look at everything anew.

@@ -1,6 +1,7 @@
 package nodelock_test
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
@@ -109,11 +110,14 @@ func TestSymlink(t *testing.T) {
 // TestKilledHolder: the kernel releases the lock of a process that is killed.
 func TestKilledHolder(t *testing.T) {
 	if dir := os.Getenv("HOLD_LOCK_IN"); dir != "" {
-		if _, err := nodelock.Take(dir, resource, "a child"); err != nil {
+		l, err := nodelock.Take(dir, resource, "a child")
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer release(t, l)
 		os.Stdout.WriteString("held\n")
-		select {} // until killed
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until killed; select {} would end it, as a deadlock
+		return
 	}
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledHolder$")
@@ -122,11 +126,14 @@ func TestKilledHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 5)); err != nil {
-		t.Fatal(err)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("%q %v", line, err)
 	}
 	if _, err := nodelock.Take(dir, resource, "the parent"); !errors.Is(err, nodelock.ErrHeld) || !strings.Contains(err.Error(), "a child") {
 		t.Errorf("while the child lives: %v", err)

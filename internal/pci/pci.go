@@ -77,6 +77,21 @@ func (a Address) String() string {
 	return string(b)
 }
 
+// Label is the address where colons and dots are not allowed, as in DNS labels and the IDs of elements of a
+// page: 0000-41-00-0.
+func (a Address) Label() string { return strings.NewReplacer(":", "-", ".", "-").Replace(a.String()) }
+
+// ParseLabel reads what Label writes.
+func ParseLabel(s string) (Address, error) {
+	domain, rest, _ := strings.Cut(s, "-")
+	if len(rest) == len("bb-dd-f") && rest[2] == '-' && rest[5] == '-' {
+		if a, ok := parseAddress(domain + ":" + rest[:2] + ":" + rest[3:5] + "." + rest[6:]); ok {
+			return a, nil
+		}
+	}
+	return Address{}, fmt.Errorf("%q is not a PCI address of the form 0000-41-00-0", s)
+}
+
 // AppendText implements encoding.TextAppender.
 func (a Address) AppendText(b []byte) ([]byte, error) {
 	const digits = "0123456789abcdef"

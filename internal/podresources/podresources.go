@@ -5,42 +5,48 @@ package podresources
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // SocketName is the service's socket in kubelet's directory for it.
 const SocketName = "kubelet.sock"
 
-// maxAnswer is what kubelet's own clients allow (pkg/kubelet/apis/podresources/client.go).
-const maxAnswer = 16 << 20
-
-// Pod is what the containers of a pod have.
+// Pod is what the containers of a pod have. kubelet does not tell the pod's UID.
 type Pod struct {
 	Namespace, Name string
-	// Devices are those of device plugins, by resource.
-	Devices map[string][]string
-	// Claims are the claims that the containers use, as often as containers do.
-	Claims []Claim
+	Containers      []Container
 }
 
-// Claim is a claim of a container, with the CDI names that stand for its devices. kubelet names
-// all devices of a claim for each container, and some of them several times.
+// Container is what one container has.
+type Container struct {
+	Name    string
+	Devices []Device // of device plugins, each once, sorted
+	Claims  []Claim
+}
+
+// Device is one of a device plugin.
+type Device struct{ Resource, ID string }
+
+// Claim is a claim of a container, with its devices. kubelet names all devices of a claim for each
+// container that has the claim, whichever of its requests the container asked for.
 type Claim struct {
 	Namespace, Name string
-	CDI             []string
+	Devices         []ClaimDevice
+}
+
+// ClaimDevice is a device as its driver published it. The three names are "" where kubelet is older
+// than 1.31; CDI are the names that stand for it, some of them several times.
+type ClaimDevice struct {
+	Driver, Pool, Device string
+	CDI                  []string
 }
 
 // Pods are the running pods.
-func Pods(ctx context.Context, socket string) ([]Pod, error) {
+func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
 	var all []Pod
-	err := ask(ctx, socket, func(client podresources.PodResourcesListerClient) error {
+	err := c.ask(ctx, func(client podresources.PodResourcesListerClient) error {
 		list, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
 		for _, p := range list.GetPodResources() {
 			all = append(all, pod(p))
@@ -54,86 +60,55 @@ func Pods(ctx context.Context, socket string) ([]Pod, error) {
 }
 
 func pod(p *podresources.PodResources) Pod {
-	one := Pod{Namespace: p.GetNamespace(), Name: p.GetName(), Devices: map[string][]string{}}
-	for _, container := range p.GetContainers() {
-		for _, d := range container.GetDevices() {
-			one.Devices[d.GetResourceName()] = append(one.Devices[d.GetResourceName()], d.GetDeviceIds()...)
+	one := Pod{Namespace: p.GetNamespace(), Name: p.GetName()}
+	for _, from := range p.GetContainers() {
+		c := Container{Name: from.GetName(), Devices: devices(from.GetDevices())}
+		for _, dynamic := range from.GetDynamicResources() {
+			c.Claims = append(c.Claims, claim(dynamic))
 		}
-		for _, dynamic := range container.GetDynamicResources() {
-			c := Claim{Namespace: dynamic.GetClaimNamespace(), Name: dynamic.GetClaimName()}
-			for _, r := range dynamic.GetClaimResources() {
-				for _, d := range r.GetCdiDevices() {
-					c.CDI = append(c.CDI, d.GetName())
-				}
-			}
-			one.Claims = append(one.Claims, c)
-		}
+		one.Containers = append(one.Containers, c)
 	}
 	return one
 }
 
-// Holders are the devices of device plugins that containers of running pods have, by resource.
-// kubelet's record on disk tells the same, but keeps pods that have ended until it allocates the
-// next device.
-func Holders(ctx context.Context, socket string) (map[string][]string, error) {
-	pods, err := Pods(ctx, socket)
-	if err != nil {
-		return nil, err
-	}
-	held := map[string][]string{}
-	for _, p := range pods {
-		for resource, ids := range p.Devices {
-			held[resource] = append(held[resource], ids...)
+// devices takes lists apart. A device that belongs to two NUMA nodes is in two of them.
+func devices(lists []*podresources.ContainerDevices) []Device {
+	var all []Device
+	for _, list := range lists {
+		for _, id := range list.GetDeviceIds() {
+			all = append(all, Device{Resource: list.GetResourceName(), ID: id})
 		}
 	}
-	return held, nil
+	slices.SortFunc(all, Device.compare)
+	return slices.Compact(all)
 }
 
-// Allocatable are the devices that device plugins offer, by resource.
-func Allocatable(ctx context.Context, socket string) (map[string][]string, error) {
-	all := map[string][]string{}
-	err := ask(ctx, socket, func(client podresources.PodResourcesListerClient) error {
-		answer, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
-		for _, d := range answer.GetDevices() {
-			all[d.GetResourceName()] = append(all[d.GetResourceName()], d.GetDeviceIds()...)
+func (d Device) compare(other Device) int {
+	return slices.Compare([]string{d.Resource, d.ID}, []string{other.Resource, other.ID})
+}
+
+func claim(from *podresources.DynamicResource) Claim {
+	c := Claim{Namespace: from.GetClaimNamespace(), Name: from.GetClaimName()}
+	for _, r := range from.GetClaimResources() {
+		d := ClaimDevice{Driver: r.GetDriverName(), Pool: r.GetPoolName(), Device: r.GetDeviceName()}
+		for _, name := range r.GetCdiDevices() {
+			d.CDI = append(d.CDI, name.GetName())
 		}
+		c.Devices = append(c.Devices, d)
+	}
+	return c
+}
+
+// Allocatable are the devices that device plugins offer, each once, sorted.
+func (c *Client) Allocatable(ctx context.Context) ([]Device, error) {
+	var all []Device
+	err := c.ask(ctx, func(client podresources.PodResourcesListerClient) error {
+		answer, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{})
+		all = devices(answer.GetDevices())
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask kubelet which devices are offered: %w", err)
 	}
 	return all, nil
-}
-
-// askAgain is how long to wait when kubelet has had too many questions, by others as well: it answers
-// a hundred a second, and ten at once (pkg/kubelet/apis/podresources/constants.go).
-const askAgain = 100 * time.Millisecond
-
-// ask has a conversation with kubelet. While that refuses to answer because of the number of
-// questions it is asked again, until ctx ends.
-func ask(ctx context.Context, socket string, question func(podresources.PodResourcesListerClient) error) error {
-	conn, err := grpc.NewClient("unix://"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for {
-		err := question(podresources.NewPodResourcesListerClient(conn))
-		if !tooMany(err) {
-			return err
-		}
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-// tooMany says whether an error is that of kubelet's limit (pkg/kubelet/apis/grpc/ratelimit.go), and
-// not that of an answer that is too long, which would be too long again: gRPC has one code for both.
-func tooMany(err error) bool {
-	return status.Code(err) == codes.ResourceExhausted && !strings.Contains(err.Error(), "larger than max")
 }

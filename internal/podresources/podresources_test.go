@@ -2,11 +2,13 @@ package podresources_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +34,46 @@ func (k *kubelet) List(context.Context, *api.ListPodResourcesRequest) (*api.List
 	}
 	return &api.ListPodResourcesResponse{PodResources: []*api.PodResources{{
 		Namespace: "n", Name: "p",
-		Containers: []*api.ContainerResources{{Devices: []*api.ContainerDevices{{ResourceName: "r", DeviceIds: []string{"a"}}}}},
+		Containers: []*api.ContainerResources{
+			{Name: "none"},
+			{
+				Name: "both",
+				// b belongs to two NUMA nodes, so it is in two lists.
+				Devices: []*api.ContainerDevices{list("r", "b", "a"), list("r", "b"), list("q", "b")},
+				DynamicResources: []*api.DynamicResource{{
+					ClaimNamespace: "n", ClaimName: "c", ClaimResources: []*api.ClaimResource{
+						{DriverName: "d", PoolName: "node", DeviceName: "gpu", CdiDevices: []*api.CDIDevice{{Name: "v/c=1"}, {Name: "v/c=2"}}},
+						{CdiDevices: []*api.CDIDevice{{Name: "v/c=3"}}}, // before 1.31
+					},
+				}},
+			},
+		},
 	}}}, nil
+}
+
+func list(resource string, ids ...string) *api.ContainerDevices {
+	return &api.ContainerDevices{ResourceName: resource, DeviceIds: ids}
+}
+
+// pods are what List says.
+func pods() []podresources.Pod {
+	return []podresources.Pod{{
+		Namespace: "n", Name: "p",
+		Containers: []podresources.Container{
+			{Name: "none"},
+			{
+				Name:    "both",
+				Devices: []podresources.Device{{Resource: "q", ID: "b"}, {Resource: "r", ID: "a"}, {Resource: "r", ID: "b"}},
+				Claims: []podresources.Claim{{Namespace: "n", Name: "c", Devices: []podresources.ClaimDevice{
+					{Driver: "d", Pool: "node", Device: "gpu", CDI: []string{"v/c=1", "v/c=2"}}, {CDI: []string{"v/c=3"}},
+				}}},
+			},
+		},
+	}}
+}
+
+func (k *kubelet) GetAllocatableResources(context.Context, *api.AllocatableResourcesRequest) (*api.AllocatableResourcesResponse, error) {
+	return &api.AllocatableResourcesResponse{Devices: []*api.ContainerDevices{list("r", "b"), list("q", "x"), list("r", "a", "b")}}, nil
 }
 
 func (k *kubelet) serve(t *testing.T) (socket string) {
@@ -43,6 +83,19 @@ func (k *kubelet) serve(t *testing.T) (socket string) {
 		t.Fatal(err)
 	}
 	socket = filepath.Join(dir, podresources.SocketName)
+	stop := k.listen(t, socket)
+	t.Cleanup(func() {
+		stop()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return socket
+}
+
+// listen is a life of kubelet's server.
+func (k *kubelet) listen(t *testing.T, socket string) (stop func()) {
+	t.Helper()
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +104,54 @@ func (k *kubelet) serve(t *testing.T) (socket string) {
 	api.RegisterPodResourcesListerServer(s, k)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	t.Cleanup(func() {
+	return sync.OnceFunc(func() {
 		s.Stop()
-		if err := errors.Join(<-done, os.RemoveAll(dir)); err != nil {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return socket
+}
+
+func dial(t *testing.T, socket string) *podresources.Client {
+	t.Helper()
+	c := podresources.Dial(socket)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestAllocatable: each device once.
+func TestAllocatable(t *testing.T) {
+	got, err := dial(t, (&kubelet{}).serve(t)).Allocatable(t.Context())
+	want := []podresources.Device{{Resource: "q", ID: "x"}, {Resource: "r", ID: "a"}, {Resource: "r", ID: "b"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %v, want %v", got, err, want)
+	}
+}
+
+// TestKubeletRestarts: a client outlives kubelet. While that is away it says so at once, and the
+// first question after its return is answered.
+func TestKubeletRestarts(t *testing.T) {
+	k := &kubelet{}
+	dir := filepath.Dir(k.serve(t))
+	socket := filepath.Join(dir, "second.sock")
+	c := dial(t, socket)
+	for range 5 {
+		for range 3 {
+			if _, err := c.Pods(t.Context()); err == nil || !strings.Contains(err.Error(), "no such file") {
+				t.Fatalf("while kubelet is away: %v", err)
+			}
+		}
+		stop := k.listen(t, socket)
+		got, err := c.Pods(t.Context())
+		if err != nil || !reflect.DeepEqual(got, pods()) {
+			t.Errorf("%+v %v", got, err)
+		}
+		stop()
+	}
 }
 
 // TestAgain: kubelet that has had too many questions is asked again, while there is time, and no
@@ -76,18 +170,18 @@ func TestAgain(t *testing.T) {
 		{"another error", []error{status.Error(codes.Unavailable, "away")}, 1, "away"},
 	} {
 		k := &kubelet{errs: c.errs}
-		held, err := podresources.Holders(t.Context(), k.serve(t))
+		got, err := dial(t, k.serve(t)).Pods(t.Context())
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || k.asked != c.asked {
 			t.Errorf("%s: %v, asked %d times", c.what, err, k.asked)
 		}
-		if err == nil && (len(held["r"]) != 1 || held["r"][0] != "a") {
-			t.Errorf("%s: %v", c.what, held)
+		if err == nil && !reflect.DeepEqual(got, pods()) {
+			t.Errorf("%s: %+v, want %+v", c.what, got, pods())
 		}
 	}
 	k := &kubelet{errs: []error{many, many, many, many, many, many, many, many}}
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 	defer cancel()
-	if _, err := podresources.Holders(ctx, k.serve(t)); err == nil {
+	if _, err := dial(t, k.serve(t)).Pods(ctx); err == nil {
 		t.Error("there is an answer after the end")
 	}
 }

@@ -3,6 +3,7 @@ package prepare_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/prepare"
 )
@@ -56,7 +58,7 @@ func TestReconcileLate(t *testing.T) {
 	r.rebind(gpuA, gpuC)
 	r.prepared(c)
 	right := r.spec("u1")
-	_, err := r.Reconcile(t.Context(), old, &r.view)
+	_, err := r.Reconcile(old, &r.view)
 	must(t, err)
 	r.equal("spec", r.spec("u1"), right)
 }
@@ -173,7 +175,7 @@ func TestRecordsLost(t *testing.T) {
 	r.prepared(r.claim("u1", deviceName(gpuA)))
 	spec := r.spec("u1")
 	must(t, os.Remove(filepath.Join(r.roots.Run, "claims", "u1.json")))
-	_, err := r.Reconcile(t.Context(), r.inventory(), nil)
+	_, err := r.Reconcile(r.inventory(), nil)
 	must(t, err)
 	r.equal("spec, while kubelet has not answered", r.spec("u1"), spec)
 	r.view.Claims["u1"] = prepare.Use{Claim: "team/claim-u1", Addresses: []string{gpuA}}
@@ -196,7 +198,7 @@ func TestUnreadable(t *testing.T) {
 		must(t, r.BreakAttribute(address(t, gpuA), name))
 		r.restart("boot-1")
 		for what, inventory := range map[string]*dra.Inventory{"first look": r.inventory(), "later": dra.Take(r.source.Look(r.source.Look(nil)))} {
-			_, err := r.Reconcile(t.Context(), inventory, &r.view)
+			_, err := r.Reconcile(inventory, &r.view)
 			must(t, err)
 			r.equal(name+", "+what, r.spec("u1"), spec)
 		}
@@ -237,4 +239,57 @@ func TestSlowServer(t *testing.T) {
 	must(t, r.Unprepare(t.Context(), "u2"))
 	close(answer)
 	<-done
+}
+
+// TestReconcileBusy: whoever looks at the node waits for no call: the call may be waiting for the
+// look.
+func TestReconcileBusy(t *testing.T) {
+	r := newRig(t, "hgx-h100")
+	looks := 0
+	r.config.Fresh = func(context.Context) (*dra.Inventory, error) {
+		looks++
+		if _, err := r.Reconcile(r.inventory(), &r.view); !errors.Is(err, claim.ErrBusy) {
+			t.Errorf("in the middle of a call: %v", err)
+		}
+		return r.inventory(), nil
+	}
+	r.Engine = prepare.New(r.config)
+	r.prepared(r.claim("u1", deviceName(gpuA)))
+	r.reconcile()
+	if looks != 1 {
+		t.Errorf("looked %d times", looks)
+	}
+}
+
+// TestGroupLate: a node of another function of the device's group counts as well.
+func TestGroupLate(t *testing.T) {
+	r := newRig(t, "hgx-h200")
+	i := r.inventory()
+	var board, other *dra.Device
+	for k := range i.Devices {
+		switch d := &i.Devices[k]; d.Type {
+		case dra.NVSwitch:
+			board = d
+		case dra.GPU:
+			other = d
+		}
+	}
+	if board == nil || len(board.Nodes) != 4 {
+		t.Fatalf("the switches are %+v", board)
+	}
+	c := r.claim("u1", board.Name)
+	r.prepared(c)
+	last := board.Group[len(board.Group)-1]
+	for _, f := range r.Functions() { // the last of the group's functions that is a switch
+		if f.Class.Sub() == 0x0680 {
+			last = f.Address()
+		}
+	}
+	gpu := other.Group[0]
+	must(t, r.Unbind(last), r.Unbind(gpu), r.Bind(gpu, "vfio-pci"), r.Bind(last, "vfio-pci"))
+	r.prepared(c)
+	right := r.spec("u1")
+	_, err := r.Reconcile(i, &r.view)
+	must(t, err)
+	r.equal("spec", r.spec("u1"), right)
 }

@@ -10,6 +10,7 @@ import (
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/deviceconfig"
 	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/draname"
 )
 
 // devices are the devices that a claim is to have, each found fit to be handed out.
@@ -51,7 +52,7 @@ func (e *Engine) device(uid string, w want, inventory *dra.Inventory, view View,
 	}
 	on := claim.Device{
 		Pool: w.result.Pool, Name: d.Name, Address: d.Function.Address.String(), Requests: []string{w.result.Request},
-		Admin: w.admin(), CDI: []string{cdi.QualifiedName(cdi.ClaimKind, specName(uid, d.Name))}, Nodes: nodes,
+		Admin: w.admin(), CDI: []string{cdi.QualifiedName(draname.ClaimKind, specName(uid, d.Name))}, Nodes: nodes,
 	}
 	for _, a := range d.Group {
 		on.Group = append(on.Group, a.String())
@@ -144,7 +145,7 @@ func (e *Engine) holders(uid string, view View) (map[string]string, error) {
 func (e *Engine) remains(b claim.Damaged) []string {
 	all := slices.Clone(b.Group)
 	for _, d := range e.file(b.UID).Read() {
-		if _, a, ok := cdi.ParseClaimed(d.Name); ok && !slices.Contains(all, a.String()) {
+		if _, a, ok := draname.Parse(d.Name); ok && !slices.Contains(all, a.String()) {
 			all = append(all, a.String())
 		}
 	}
@@ -165,6 +166,6 @@ func absence(name string, inventory *dra.Inventory) string {
 
 // addressOf is the PCI address in the name of a device.
 func addressOf(name string) (string, bool) {
-	uid, a, ok := cdi.ParseClaimed(name)
+	uid, a, ok := draname.Parse(name)
 	return a.String(), ok && uid == ""
 }

@@ -1,14 +1,16 @@
 package prepare
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/draname"
+	"kata-device-plugin/internal/pci"
 )
 
 // State is what the records amount to.
@@ -22,9 +24,10 @@ type State struct {
 // Reconcile makes what is on disk agree with an inventory: it ends what an earlier process began
 // and did not end, makes the CDI specs of prepared claims name what is there, and removes those
 // that belong to no claim. What containers have by kubelet's last word is left alone; view is nil
-// while kubelet has never answered. It goes on after an error.
-func (e *Engine) Reconcile(ctx context.Context, inventory *dra.Inventory, view *View) (State, error) {
-	unlock, err := e.Records.Lock(ctx)
+// while kubelet has never answered. It goes on after an error. It does not wait: while a call has the
+// records the error is claim.ErrBusy, and the call may itself be waiting for whoever wants this.
+func (e *Engine) Reconcile(inventory *dra.Inventory, view *View) (State, error) {
+	unlock, err := e.Records.TryLock()
 	if err != nil {
 		return State{}, err
 	}
@@ -109,11 +112,16 @@ func (e *Engine) settle(r claim.Record, inventory *dra.Inventory) (*claim.Record
 func (e *Engine) upToDate(devices []claim.Device, inventory *dra.Inventory) bool {
 	for _, d := range devices {
 		now, there := inventory.Device(d.Name)
-		if there && !e.Current(d.Address, now.Nodes[0]) {
+		if there && slices.ContainsFunc(now.Nodes, func(node string) bool { return !e.isOf(now, node) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// isOf says whether a node is that of a function of a device's group at this moment.
+func (e *Engine) isOf(d *dra.Device, node string) bool {
+	return slices.ContainsFunc(d.Group, func(a pci.Address) bool { return e.Current(a.String(), node) })
 }
 
 // aside puts a record away that cannot be trusted, once. One that is named for no claim is left to
@@ -135,7 +143,7 @@ func (e *Engine) putAside(uid string, why error) error {
 
 // sweepSpecs removes the CDI specs of claims that there is no record of.
 func (e *Engine) sweepSpecs(known map[string]bool) error {
-	orphans, err := cdi.Orphans(e.CDI, specs, nil)
+	orphans, err := cdi.Orphans(e.CDI, draname.Specs, nil)
 	errs := []error{err}
 	for _, o := range orphans {
 		uid, _, _ := strings.Cut(o.Name, ".")

@@ -18,6 +18,7 @@ import (
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/claim"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
@@ -75,7 +76,7 @@ func open(t testing.TB, dir string) *rig {
 	sys, err := sysfs.Open(r.roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })
-	r.source = host.Source{Sys: sys, Devices: r.roots.VFIODevices(), Dev: r.roots.Dev, Wanted: dra.Wants}
+	r.source = host.Source{Sys: sys, Dev: devfs.Dir(r.roots.Dev), Wanted: dra.Wants}
 	records, err := claim.Open(filepath.Join(r.roots.Run, "claims"))
 	must(t, err)
 	r.config = prepare.Config{
@@ -195,7 +196,7 @@ func (r *rig) put(uid string, state claim.State) {
 // reconcile makes what is on disk agree with the node.
 func (r *rig) reconcile() prepare.State {
 	r.t.Helper()
-	s, err := r.Reconcile(r.t.Context(), r.inventory(), &r.view)
+	s, err := r.Reconcile(r.inventory(), &r.view)
 	must(r.t, err)
 	return s
 }

@@ -9,18 +9,18 @@ import (
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/dra"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/finding"
 )
-
-// specs begins the names of the CDI specs of claims: there is one for each, with its UID behind it.
-const specs = "kata.dra."
 
 // specName is the name of a claim's device in CDI. The UID is in it because runtimes keep what
 // they have read of a name: one that comes back would be taken for what it was.
 func specName(uid, device string) string { return uid + "-" + device }
 
 // file is the CDI spec of a claim.
-func (e *Engine) file(uid string) *cdi.File { return cdi.NewFile(e.CDI, specs+uid+".", cdi.ClaimKind) }
+func (e *Engine) file(uid string) *cdi.File {
+	return cdi.NewFile(e.CDI, draname.SpecOwner(uid), draname.ClaimKind)
+}
 
 // resolve writes the CDI spec of a claim: those of its devices that are there, with the nodes that
 // they have now. A number of VFIO's goes to the next device that is bound, so a node that was

@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/nicplugin"
+	"kata-device-plugin/internal/sim"
 )
 
 func main() { os.Exit(run()) }
@@ -41,22 +41,9 @@ func run() int {
 		o.Dev, o.DeviceInfo = filepath.Join(dir, o.Dev), filepath.Join(dir, o.DeviceInfo)
 		p := nicplugin.New(name, version, host.Under(dir, name), o, log)
 		netlink := filepath.Join(dir, "netlink")
-		p.Source.Links = func() (*host.Links, error) { return links(filepath.Join(netlink, "links.json")) }
+		p.Source.Links = func() (*host.Links, error) { return sim.ReadLinks(filepath.Join(netlink, "links.json")) }
 		p.Access.Read = append(p.Access.Read, netlink)
 		return p
 	}
 	return nicplugin.Run(ctx, name, version, program, os.Args[2:], os.Stdout, os.Stderr)
-}
-
-// links reads what a simulated node wrote in netlink's place.
-func links(file string) (*host.Links, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read links: %w", err)
-	}
-	var l host.Links
-	if err := json.Unmarshal(data, &l); err != nil {
-		return nil, fmt.Errorf("read links from %s: %w", file, err)
-	}
-	return &l, nil
 }
