@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"kata-device-plugin/internal/capture"
+)
+
+// captureBegin is how a captured node begins.
+const captureBegin = "katacontainers.io/capture "
+
+// captureSuffix is by what captures are found in directories, in which there may be anything.
+const captureSuffix = ".snapshot"
+
+// inputs are the arguments of a command that looks at files, told apart by what is in them.
+type inputs struct {
+	captures []origin
+	paths    []string // of manifests, and of directories with them
+	// pipes are those of the paths that give what is in them only once. Their beginning was looked at.
+	pipes map[string]io.ReadCloser
+	// nodes is how many of the paths are directories that need no manifest: there are captured nodes in them.
+	nodes int
+}
+
+// readInputs takes the captured nodes out of what is to be looked at, and reads them: files that begin as
+// such, and those in directories that are called so.
+func readInputs(args []string) (*inputs, error) {
+	in := &inputs{pipes: map[string]io.ReadCloser{}}
+	for _, arg := range args {
+		if _, again := in.pipes[arg]; again {
+			continue // it has nothing to give a second time
+		}
+		info, err := os.Stat(arg)
+		switch {
+		case arg == "-" || err != nil: // whoever reads it says what is wrong
+			in.paths = append(in.paths, arg)
+			continue
+		case info.IsDir():
+			err = in.directory(arg)
+		default:
+			err = in.file(arg, info.Mode().IsRegular())
+		}
+		if err != nil {
+			return nil, unusable(err, "")
+		}
+	}
+	return in, nil
+}
+
+// directory finds the captured nodes in a directory.
+func (in *inputs) directory(dir string) error {
+	in.paths = append(in.paths, dir)
+	before := len(in.captures)
+	defer func() {
+		if len(in.captures) > before {
+			in.nodes++
+		}
+	}()
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != captureSuffix {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(in.capture(path, f), f.Close())
+	})
+}
+
+// file opens a file once, looks how it begins, and reads it if it is a capture. One that can be opened again
+// is left to whoever reads manifests.
+func (in *inputs) file(path string, again bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	all := bufio.NewReader(f)
+	begin, err := all.Peek(len(captureBegin))
+	if err != nil && !errors.Is(err, io.EOF) { // what is too short is none
+		return errors.Join(err, f.Close())
+	}
+	if string(begin) == captureBegin {
+		return errors.Join(in.capture(path, all), f.Close())
+	}
+	in.paths = append(in.paths, path)
+	if again {
+		return f.Close()
+	}
+	in.pipes[path] = pipe{all, f}
+	return nil
+}
+
+func (in *inputs) capture(path string, from io.Reader) error {
+	c, err := capture.Read(from)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	in.captures = append(in.captures, origin{path, c})
+	return nil
+}
+
+// pipe is a file of which a part was read ahead.
+type pipe struct {
+	io.Reader
+	io.Closer
+}

@@ -1,0 +1,176 @@
+package explain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"kata-device-plugin/internal/check"
+	"kata-device-plugin/internal/manifest"
+)
+
+// constraints: one of the nodes with free devices takes the pod.
+func (r *resource) constraints() Step {
+	var nodes []*check.Node
+	for _, n := range r.View.Nodes() {
+		if n.Allocatable[r.name] >= max(r.count, 1) && r.left(n) >= r.count {
+			nodes = append(nodes, n)
+		}
+	}
+	return r.fits(r.pod, nodes, "has enough free of "+strconv.Quote(r.name))
+}
+
+// fits says whether one of the nodes that have the device takes a pod that waits, all else
+// considered; quality is what the nodes have in common.
+func (e *explainer) fits(p *check.Workload, nodes []*check.Node, quality string) Step {
+	if gates := p.Spec.Get("schedulingGates"); gates.Len() > 0 {
+		return no("POD010", "have whoever set the gate remove it", "the scheduler leaves the pod alone while it has a gate").
+			because(seen(gates, "schedulingGates: %s", first(gates).Get("name").Text()))
+	}
+	says := e.says(p)
+	var against, room []Evidence
+	all := true // nodes refuse the pod for what its spec says
+	for _, n := range nodes {
+		why, excluded := e.hinders(p, n)
+		if why.Text == "" {
+			room = append(room, seen(n.Object.Value, "node %s: nothing is in the way that the input shows", n.Name))
+			continue
+		}
+		all = all && excluded
+		against = append(against, why)
+	}
+	switch {
+	case len(nodes) == 0:
+		return unknown("all nodes of the cluster", "no node of the input %s", quality).because(says...)
+	case len(room) == 0 && !e.View.Complete("Node"):
+		return unknown("all nodes of the cluster", "no node of the input that %s takes the pod", quality).
+			because(append(some(against), says...)...)
+	case len(room) == 0 && all:
+		return no("POD011", "change the selector, the affinity or the tolerations of the pod, or make the node free for it",
+			"no node that %s takes the pod", quality).because(append(some(against), says...)...)
+	case len(room) == 0:
+		return no("POD010", "request less of what is short, or end pods on these nodes", "no node that %s takes the pod", quality).
+			because(append(some(against), says...)...)
+	}
+	return e.undecided(p, append(some(room), says...), len(says) > 0)
+}
+
+// undecided: by all that was reckoned a node takes the pod. The scheduler knows more.
+func (e *explainer) undecided(p *check.Workload, evidence []Evidence, said bool) Step {
+	message := oneLine(e.View.SchedulerSays(p).Text())
+	switch {
+	case !said:
+		return unknown("the pod's events and its condition PodScheduled", "the scheduler has not said anything of the pod").because(evidence...)
+	case other(message):
+		return no("POD010", "change what the scheduler names", "the scheduler has another reason").because(evidence...)
+	}
+	return unknown("a newer dump, with the pods of all namespaces", "by the input a node takes the pod, and the scheduler says no: "+
+		"one of the two is older").because(evidence...)
+}
+
+// other says whether a message of the scheduler has a reason that is not reckoned with here. Its
+// words are those of the scheduler's plugins.
+func other(message string) bool {
+	return slices.ContainsFunc([]string{"affinity rules", "topology spread", "volume", "free ports", "persistentvolumeclaim", "preempted",
+		"PodGroup", "gated"}, func(word string) bool { return strings.Contains(message, word) })
+}
+
+// says is the scheduler's message as evidence, none where it has said nothing.
+func (e *explainer) says(p *check.Workload) []Evidence {
+	message := e.View.SchedulerSays(p)
+	if message.Text() == "" {
+		return nil
+	}
+	return []Evidence{seen(message, "the scheduler: %s", oneLine(message.Text())).
+		since(condition(p, "PodScheduled").Get("lastTransitionTime"))}
+}
+
+// hinders says what keeps a pod from a node, apart from what the question is about; nothing, where
+// the input shows nothing. excluded says that it is the pod's own word on nodes, or a taint.
+func (e *explainer) hinders(p *check.Workload, n *check.Node) (why Evidence, excluded bool) {
+	if text := n.Refuses(p.Spec); text != "" {
+		at := n.Object.Get("metadata", "labels")
+		if strings.Contains(text, "taint") || strings.Contains(text, "cordoned") {
+			at = n.Object.Get("spec")
+		}
+		return seen(at, "node %s: %s", n.Name, text), true
+	}
+	for _, name := range []string{"cpu", "memory", "ephemeral-storage"} {
+		if e := e.short(p, n, name); e.Text != "" {
+			return e, false
+		}
+	}
+	if most := n.Object.Get("status", "allocatable", "pods"); most.Exists() {
+		have := len(e.View.PodsOn(n.Name))
+		if limit, err := strconv.Atoi(most.Text()); err == nil && have >= limit {
+			return seen(most, "node %s: it has %d pods, and takes %d", n.Name, have, limit), false
+		}
+	}
+	for _, w := range p.Wants() {
+		r := &resource{explainer: e, pod: p, name: w.Name}
+		if !strings.Contains(w.Name, "/") || e.mapped(p, w.Name) != nil {
+			continue
+		}
+		if left := r.left(n); left < w.Count {
+			return seen(n.Key(w.Name), "node %s: %d of %q left, %d requested", n.Name, max(left, 0), w.Name, w.Count), false
+		}
+	}
+	return Evidence{}, false
+}
+
+// short says that a node has too little of what is not a device.
+func (e *explainer) short(p *check.Workload, n *check.Node, name string) Evidence {
+	want, allocatable := requested(p, name), n.Object.Get("status", "allocatable", name)
+	if zero, ok := check.Compare(want, "0"); !ok || zero == 0 || !allocatable.Exists() {
+		return Evidence{}
+	}
+	used := []string{}
+	for _, other := range e.View.PodsOn(n.Name) {
+		used = append(used, requested(other, name))
+	}
+	taken := check.Sum(used...)
+	if c, ok := check.Compare(check.Sum(append(used, want)...), allocatable.Text()); !ok || c <= 0 {
+		return Evidence{}
+	}
+	return seen(allocatable, "node %s: %s of %s requested, and pods have %s of %s", n.Name, plain(want), name, plain(taken),
+		allocatable.Text())
+}
+
+// plain is a decimal number without zeros at its end.
+func plain(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// requested is what a pod requests of something that is no device: the containers that stay
+// together, or the largest that runs before them.
+func requested(p *check.Workload, name string) string {
+	var together []string
+	largest := "0"
+	for _, c := range p.Containers {
+		amount := c.Get("resources", "requests", name)
+		if !amount.Exists() {
+			amount = c.Get("resources", "limits", name)
+		}
+		switch {
+		case !amount.Exists():
+		case !c.Init:
+			together = append(together, amount.Text())
+		default:
+			largest = larger(largest, amount.Text())
+		}
+	}
+	total := larger(check.Sum(together...), largest)
+	return check.Sum(total, overhead(p.Spec, name))
+}
+
+func overhead(spec manifest.Value, name string) string { return spec.Get("overhead", name).Text() }
+
+func larger(a, b string) string {
+	if c, ok := check.Compare(a, b); ok && c < 0 {
+		return b
+	}
+	return a
+}
