@@ -1,11 +1,8 @@
 package arch
 
 import (
-	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,74 +50,6 @@ func TestBlockingDocumented(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("docs/findings.md lists %v, and the catalogue has %v", got, want)
 	}
-}
-
-// TestLogDocumented: every message that the programs log is in the README's table. Those of the
-// DRA driver alone are in its own document.
-func TestLogDocumented(t *testing.T) {
-	doc, dra := read(t, "README.md"), read(t, "docs/dra.md")
-	messages := logMessages(t)
-	if len(messages) < 10 {
-		t.Fatalf("found only %d messages: %v", len(messages), messages)
-	}
-	for message, where := range messages {
-		its := strings.Contains(where, "/internal/dradriver/") || strings.Contains(where, "/internal/prepare/")
-		if quoted := "`" + message + "`"; !strings.Contains(doc, quoted) && !(its && strings.Contains(dra, quoted)) {
-			t.Errorf("no document explains the message %q (%s)", message, where)
-		}
-	}
-}
-
-// logMessages finds the calls of a logger, by the names of their methods, and returns
-// the messages with the place of one call each.
-func logMessages(t *testing.T) map[string]string {
-	t.Helper()
-	messages := map[string]string{}
-	root := repository(t)
-	set := token.NewFileSet()
-	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/internal/sim/") {
-			return err
-		}
-		file, err := parser.ParseFile(set, path, nil, 0)
-		if err != nil {
-			return fmt.Errorf("parse %s: %w", path, err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if message, ok := logged(n); ok {
-				messages[message] = set.Position(n.Pos()).String()
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return messages
-}
-
-// logged reads the message of a call like log.Info("message", ...), or of
-// log.Log(ctx, level, "message", ...).
-func logged(n ast.Node) (string, bool) {
-	call, ok := n.(*ast.CallExpr)
-	if !ok {
-		return "", false
-	}
-	method, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return "", false
-	}
-	at, ok := map[string]int{"Info": 0, "Warn": 0, "Error": 0, "Debug": 0, "Log": 2}[method.Sel.Name]
-	if !ok || len(call.Args) <= at {
-		return "", false
-	}
-	literal, ok := call.Args[at].(*ast.BasicLit)
-	if !ok || literal.Kind != token.STRING {
-		return "", false
-	}
-	message, err := strconv.Unquote(literal.Value)
-	return message, err == nil
 }
 
 // TestConfigurationDocumented: every key of the NIC plugin's file, and every flag, is in its
@@ -183,38 +112,6 @@ func TestExamplesParse(t *testing.T) {
 		if _, err := nicconfig.Parse("docs/nic.md", []byte(e[1]), nicconfig.Options{}); err != nil {
 			t.Errorf("%s\n%v", e[1], err)
 		}
-	}
-}
-
-// TestLinks: what a document refers to is there.
-func TestLinks(t *testing.T) {
-	root := repository(t)
-	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
-		docs = append(docs, filepath.Join(root, name))
-	}
-	links := 0
-	for _, doc := range docs {
-		text, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
-				continue
-			}
-			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), target)); err != nil {
-				t.Errorf("%s: %v", filepath.Base(doc), err)
-			}
-		}
-	}
-	if links == 0 {
-		t.Error("found no links")
 	}
 }
 

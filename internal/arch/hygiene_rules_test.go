@@ -18,6 +18,8 @@ func variableExceptions() map[string]string {
 		"cmd/kata-device-plugin.version": "set by the linker",
 		"cmd/nic-device-plugin.version":  "set by the linker",
 		"cmd/kata-dra-driver.version":    "set by the linker",
+		"cmd/kubectl-device.version":     "set by the linker",
+		"cmd/device-exporter.version":    "set by the linker",
 	}
 }
 

@@ -71,7 +71,9 @@ func policyRule(p plugin) manifestRule {
 		"parameters." + dra.Driver: {
 			"CREATE resource.k8s.io/v1/resourceclaims,resourceclaimtemplates", "CREATE,UPDATE resource.k8s.io/v1/deviceclasses",
 		},
+		"names." + dra.Driver: {"CREATE,UPDATE resource.k8s.io/v1/deviceclasses"},
 	}
+	classes := paramKind{APIVersion: "resource.k8s.io/v1", Kind: "DeviceClass"}
 	account := fmt.Sprintf(`request.userInfo.username == "system:serviceaccount:kube-system:%s"`, p.name)
 	return manifestRule{
 		name: "policies",
@@ -80,10 +82,16 @@ func policyRule(p plugin) manifestRule {
 			got, bound := map[string][]string{}, map[string]bool{}
 			for _, b := range d.API.PolicyBindings {
 				bound[b.Spec.PolicyName] = slices.Equal(b.Spec.ValidationActions, []string{"Deny"})
+				if all := b.Spec.ParamRef != nil && b.Spec.ParamRef.ParameterNotFoundAction == "Allow"; all != (b.Spec.PolicyName == "names."+dra.Driver) {
+					return fmt.Errorf("policy %s is about every class, and about the first one: %v", b.Spec.PolicyName, all)
+				}
 			}
 			for _, o := range d.API.Policies {
 				if o.Spec.FailurePolicy != "Fail" || !bound[o.Metadata.Name] {
 					return fmt.Errorf("policy %s: failurePolicy %s, bound to deny %v; want Fail, true", o.Metadata.Name, o.Spec.FailurePolicy, bound[o.Metadata.Name])
+				}
+				if o.Metadata.Name == "names."+dra.Driver && o.Spec.ParamKind != classes {
+					return fmt.Errorf("policy %s holds against %v, want %v", o.Metadata.Name, o.Spec.ParamKind, classes)
 				}
 				for _, r := range o.Spec.MatchConstraints.ResourceRules {
 					got[o.Metadata.Name] = append(got[o.Metadata.Name], r.String())
@@ -103,6 +111,9 @@ func policyRule(p plugin) manifestRule {
 			func(d *deployment) { d.API.PolicyBindings = d.API.PolicyBindings[:1] },
 			func(d *deployment) { d.API.PolicyBindings[1].Spec.PolicyName = "other" },
 			func(d *deployment) { d.API.PolicyBindings[0].Spec.ValidationActions = []string{"Audit"} },
+			func(d *deployment) { d.API.PolicyBindings[2].Spec.ParamRef = nil },
+			func(d *deployment) { d.API.PolicyBindings[2].Spec.ParamRef.ParameterNotFoundAction = "Deny" },
+			func(d *deployment) { d.API.Policies[2].Spec.ParamKind = paramKind{} },
 		},
 	}
 }

@@ -63,9 +63,13 @@ func portRule(p plugin) manifestRule {
 	for _, o := range p.ports {
 		want = append(want, networkPort{"TCP", o.number})
 	}
+	types, why := []string{"Ingress", "Egress"}, "it reaches nobody"
+	if p.api != "" {
+		types, why = []string{"Ingress"}, "where it may connect to cannot be said, since the API server's address is no pod's"
+	}
 	return manifestRule{
 		name: "ports",
-		why:  "nothing else of it can be reached; where it may connect to cannot be said, since the API server's address is no pod's; hostNetwork absent, not false, so that nobody has a line to flip",
+		why:  "nothing else of it can be reached; " + why + "; hostNetwork absent, not false, so that nobody has a line to flip",
 		check: func(d *deployment) error {
 			n := d.NetworkPolicy
 			if n == nil {
@@ -76,7 +80,8 @@ func portRule(p plugin) manifestRule {
 				same("dnsPolicy", d.pod().DNSPolicy, ""),
 				same("kind", n.APIVersion+" "+n.Kind, "networking.k8s.io/v1 NetworkPolicy"),
 				same("pods", n.Spec.PodSelector.MatchLabels, map[string]string{"app.kubernetes.io/name": p.name}),
-				same("policyTypes", n.Spec.PolicyTypes, []string{"Ingress"}),
+				same("policyTypes", n.Spec.PolicyTypes, types),
+				same("egress", len(n.Spec.Egress), 0),
 				same("ingress", n.Spec.Ingress, []ingress{{Ports: want}}),
 			)
 		},
@@ -88,6 +93,7 @@ func portRule(p plugin) manifestRule {
 			func(d *deployment) { d.NetworkPolicy.Spec.PolicyTypes = nil },
 			func(d *deployment) { d.NetworkPolicy.Spec.Ingress[0].Ports = nil }, // which is every port
 			func(d *deployment) { d.NetworkPolicy.Spec.Ingress = nil },
+			func(d *deployment) { d.NetworkPolicy.Spec.Egress = []any{map[string]any{}} },
 		},
 	}
 }

@@ -66,7 +66,8 @@ type admissionPolicy struct {
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata"`
 	Spec       struct {
-		FailurePolicy    string `json:"failurePolicy"`
+		FailurePolicy    string    `json:"failurePolicy"`
+		ParamKind        paramKind `json:"paramKind,omitzero"`
 		MatchConstraints struct {
 			ResourceRules []resourceRule `json:"resourceRules"`
 		} `json:"matchConstraints"`
@@ -74,6 +75,11 @@ type admissionPolicy struct {
 		Variables       []condition  `json:"variables"`
 		Validations     []validation `json:"validations"`
 	} `json:"spec"`
+}
+
+type paramKind struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 }
 
 type resourceRule struct {
@@ -100,13 +106,20 @@ type validation struct {
 	MessageExpression string `json:"messageExpression,omitempty"`
 }
 
+// paramRef has an empty selector where it stands for all there are.
+type paramRef struct {
+	Selector                struct{} `json:"selector"`
+	ParameterNotFoundAction string   `json:"parameterNotFoundAction"`
+}
+
 type admissionPolicyBinding struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata"`
 	Spec       struct {
-		PolicyName        string   `json:"policyName"`
-		ValidationActions []string `json:"validationActions"`
+		PolicyName        string    `json:"policyName"`
+		ParamRef          *paramRef `json:"paramRef,omitempty"`
+		ValidationActions []string  `json:"validationActions"`
 	} `json:"spec"`
 }
 

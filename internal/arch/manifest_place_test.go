@@ -10,6 +10,9 @@ const (
 // nodesRule is about which nodes the program runs on.
 func nodesRule(p plugin) manifestRule {
 	linux := map[string]string{"kubernetes.io/os": "linux"}
+	if p.everyNode != "" {
+		return everyNodeRule(p, linux)
+	}
 	if p.mode != "" {
 		linux[modeLabel] = p.mode
 		return manifestRule{
@@ -54,6 +57,25 @@ func nodesRule(p plugin) manifestRule {
 			func(d *deployment) { (*terms(d))[0].MatchExpressions[0].Key = "passthrough-mode" },
 			// Terms are alternatives: a second one would let in what the first keeps out.
 			func(d *deployment) { *terms(d) = append(*terms(d), nodeSelectorTerm{}) },
+		},
+	}
+}
+
+// everyNodeRule is about a program that runs whoever hands the devices out.
+func everyNodeRule(p plugin, linux map[string]string) manifestRule {
+	return manifestRule{
+		name: "nodes",
+		why:  p.everyNode + ", and a node that only runs Kata has no label but those that kubelet itself sets",
+		check: func(d *deployment) error {
+			return first(
+				same("nodeSelector", d.pod().NodeSelector, linux),
+				same("there is an affinity", d.pod().Affinity != nil, false),
+			)
+		},
+		breaks: []func(*deployment){
+			func(d *deployment) { d.pod().NodeSelector[modeLabel] = modeDRA },
+			func(d *deployment) { d.pod().NodeSelector = nil },
+			func(d *deployment) { d.pod().Affinity = &affinity{} },
 		},
 	}
 }

@@ -28,8 +28,10 @@ type plugin struct {
 	// mode is the value of the node label passthrough-mode that its nodes have. "" is for one that
 	// runs on all nodes but those of the DRA driver.
 	mode string
-	args []string
-	env  []variable
+	// everyNode says why it runs on the nodes of both. "" is for one that does not.
+	everyNode string
+	args      []string
+	env       []variable
 	// ports are those that it is asked on.
 	ports      []port
 	hostPaths  []hostPath
@@ -96,7 +98,7 @@ func deployed() []plugin {
 			{"rdma-devices", "/k8s-rdma-shared-dev-plugin", "that of the RDMA shared device plugin, as its manifest names it"},
 		},
 		request: "32Mi", limit: "128Mi", // files of people's make, and nodes with thousands of VFs
-	}, driver(cdi)}
+	}, driver(cdi), exporterRow(cdi)}
 }
 
 // driver is the row of the DRA driver.
@@ -120,6 +122,23 @@ func driver(cdi string) plugin {
 			{path: "/dev/vfio", kind: "DirectoryOrCreate", at: "/dev/vfio", readOnly: true, why: "which nodes are there"},
 		},
 		request: "64Mi", limit: "256Mi", // with the client for the API server, and nodes with hundreds of VFs
+	}
+}
+
+// exporterRow is the row of the exporter.
+func exporterRow(cdi string) plugin {
+	const plugins, own, pods = "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins/" + dra.Driver, "/var/lib/kubelet/pod-resources"
+	return plugin{
+		name: "device-exporter", everyNode: "it tells of devices whichever mechanism hands them out",
+		ports: []port{{"metrics", 9818, "Prometheus and browsers ask"}},
+		hostPaths: []hostPath{
+			{path: plugins, kind: "Directory", at: plugins, readOnly: true, why: "kubelet's record of devices, and which plugins listen"},
+			{path: pods, kind: "DirectoryOrCreate", at: pods, readOnly: true, why: "kubelet says which container has which device"},
+			{path: own, kind: "DirectoryOrCreate", at: own, readOnly: true, why: "the records of claims"},
+			{path: cdi, kind: "DirectoryOrCreate", at: cdi, readOnly: true, why: "what CDI names come to, and who has the locks"},
+			{path: "/dev/vfio", kind: "DirectoryOrCreate", at: "/dev/vfio", readOnly: true, why: "which nodes are there"},
+		},
+		request: "32Mi", limit: "192Mi", // thousands of devices, and several scrapes at once
 	}
 }
 
@@ -157,6 +176,8 @@ func TestManifestsFitThePrograms(t *testing.T) {
 		switch p.name {
 		case "kata-device-plugin":
 			want = append(want, roots.DevicePlugins, roots.VFIO())
+		case "device-exporter":
+			want = append(want, roots.DevicePlugins, roots.PodResources, roots.VFIO(), "/var/lib/kubelet/plugins/"+dra.Driver)
 		case "kata-dra-driver":
 			const kubelet = "/var/lib/kubelet/" // the default of --kubelet-dir
 			want = append(want, roots.PodResources, roots.VFIO(), kubelet+"plugins_registry", kubelet+"plugins/"+dra.Driver)
