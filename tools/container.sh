@@ -4,7 +4,8 @@
 # for nic-device-plugin the host's network. Asks the probe in the image, and stops it. Needs root,
 # containerd and runc, and says SKIPPED without them. `make container` has built the images. There is
 # no device here, no configuration, no kubelet and no API server: it shows that the images start, and
-# that kata-dra-driver is alive and not ready until somebody answers.
+# that kata-dra-driver is alive and not ready until somebody answers. The images come from the archive
+# of all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,7 +68,6 @@ try() {
   probe() { client task exec --exec-id "probe-$RANDOM$RANDOM" plugin /grpc_health_probe "-addr=unix:///run/$program/health.sock" "$@"; }
 
   echo "$program $argument"
-  client images import "dist/$program.oci.tar"
   if [[ -z $argument ]]; then client run "${options[@]}" "$image" plugin & # by the entry point
   else client run "${options[@]}" "$image" plugin "${command[@]}" & fi
   runner=$!
@@ -96,6 +96,12 @@ try() {
   echo "a flag that it does not know: exit 2"
 }
 
+# The archive names five images and nothing else: what is in it beside them, such as SBOMs, has no name.
+client images import dist/images.oci.tar
+diff <(client images ls -q) <(printf 'docker.io/library/%s:dev\n' device-exporter kata-device-plugin kata-dra-driver \
+  kubectl-device nic-device-plugin) || { echo "these are not the images that dist/images.oci.tar should name" >&2; exit 1; }
+echo "kubectl-device: $(client run --rm --read-only docker.io/library/kubectl-device:dev people /kubectl-device version)"
+
 try kata-device-plugin "" "${plugins[@]}" --memory-limit $((64 << 20)) \
   --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"
 try nic-device-plugin --dev-dir=/host/dev "${plugins[@]}" --memory-limit $((128 << 20)) --net-host \
@@ -105,6 +111,13 @@ try nic-device-plugin --dev-dir=/host/dev "${plugins[@]}" --memory-limit $((128 
   --mount "type=bind,src=$dir/config/sriov,dst=/etc/pcidp,options=rbind:ro" \
   --mount "type=bind,src=$dir/config/rdma,dst=/k8s-rdma-shared-dev-plugin,options=rbind:ro"
 
+own=/var/lib/kubelet/plugins/vfio.katacontainers.io
+try device-exporter "" --memory-limit $((192 << 20)) \
+  --mount "type=bind,src=$dir/device-plugins,dst=/var/lib/kubelet/device-plugins,options=rbind:ro" \
+  --mount "type=bind,src=$dir/plugin,dst=$own,options=rbind:ro" \
+  --mount "type=bind,src=$dir/pod-resources,dst=/var/lib/kubelet/pod-resources,options=rbind:ro" \
+  --mount "type=bind,src=$dir/vfio,dst=/dev/vfio,options=rbind:ro"
+
 # Nobody listens on the port.
 cat >"$dir/api/config" <<CONFIG
 apiVersion: v1
@@ -113,7 +126,6 @@ clusters: [{name: nobody, cluster: {server: "https://127.0.0.1:9"}}]
 contexts: [{name: nobody, context: {cluster: nobody}}]
 current-context: nobody
 CONFIG
-own=/var/lib/kubelet/plugins/vfio.katacontainers.io
 try kata-dra-driver --kubeconfig=/api/config --memory-limit $((256 << 20)) --env NODE_NAME=node --env POD_UID=uid \
   --mount "type=bind,src=$dir/api,dst=/api,options=rbind:ro" \
   --mount "type=bind,src=$dir/registry,dst=/var/lib/kubelet/plugins_registry,options=rbind:rw" \

@@ -15,8 +15,9 @@ import (
 )
 
 // writeArchive writes an OCI image layout that holds the index under a name, packed into
-// one tar file, and returns the digest of the index: what a registry calls the image.
-func writeArchive(file string, index v1.ImageIndex, reference string, at time.Time) (v1.Hash, error) {
+// one tar file, and returns the digest of the index: what a registry calls the image. Referrers have
+// no name. They stand beside the index, since what they are about is in themselves.
+func writeArchive(file string, index v1.ImageIndex, referrers []contents, reference string, at time.Time) (v1.Hash, error) {
 	digest, err := index.Digest()
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("compute the digest: %w", err)
@@ -36,6 +37,11 @@ func writeArchive(file string, index v1.ImageIndex, reference string, at time.Ti
 	})
 	if err := path.ReplaceIndex(index, match.Digests(digest), names); err != nil {
 		return v1.Hash{}, fmt.Errorf("write the layout: %w", err)
+	}
+	for _, r := range referrers {
+		if err := path.AppendImage(r.referrer); err != nil {
+			return v1.Hash{}, fmt.Errorf("write the SBOM for %s into the layout: %w", r.arch, err)
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return v1.Hash{}, fmt.Errorf("make the output directory: %w", err)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,20 +41,46 @@ func executable(t *testing.T, machine elf.Machine, progs []elf.Prog64, tail stri
 	return buf.Bytes()
 }
 
+// goroot is the directory of Go.
+func goroot(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// program is a real program for an architecture. That it was built by Go is written in it.
+func program(t *testing.T, arch string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, "./testdata/program")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the program for %s: %v\n%s", arch, err, out)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
 // build runs the tool on fresh files in a fresh directory whose times differ from run to
 // run, and returns what it printed and the archive.
 func build(t *testing.T, age time.Duration, extra ...string) (string, []byte) {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{
-		"-name", "kata-device-plugin", "-version", "v1.2.3", "-revision", "abc",
+		"-modules", dir, "-goroot", goroot(t), "-repository", "../..", "-name", "kata-device-plugin", "-version", "v1.2.3", "-revision", "abc",
 		"-description", "announces devices", "-o", filepath.Join(dir, "out", "image.tar"),
 	}
 	// arm64 first: the order of the flags must not matter either.
 	for _, arch := range []string{"arm64", "amd64"} {
 		for _, kind := range []string{"program", "probe"} {
 			file := filepath.Join(dir, kind+"-"+arch)
-			content := executable(t, machines[arch], nil, kind+" for "+arch)
+			content := append(program(t, arch), kind+" for "+arch...)
 			if err := os.WriteFile(file, content, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -94,8 +121,8 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 		t.Errorf("oci-layout is %q", got)
 	}
 	top := decode[v1.IndexManifest](t, files["index.json"])
-	if len(top.Manifests) != 1 || top.Manifests[0].Digest.String() != digest {
-		t.Fatalf("index.json lists %v, want the one digest that was printed, %s", top.Manifests, digest)
+	if len(top.Manifests) != 3 || top.Manifests[0].Digest.String() != digest {
+		t.Fatalf("index.json lists %v, want the digest that was printed, %s, and two SBOMs", top.Manifests, digest)
 	}
 	for _, key := range []string{"io.containerd.image.name", "org.opencontainers.image.ref.name"} {
 		if got := top.Manifests[0].Annotations[key]; got != "docker.io/library/kata-device-plugin:dev" {
@@ -106,6 +133,9 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 	var platforms []string
 	for _, m := range index.Manifests {
 		platforms = append(platforms, m.Platform.String())
+		if m.ArtifactType != "" {
+			t.Errorf("the index says %q of an image, which skopeo leaves out when it copies", m.ArtifactType)
+		}
 	}
 	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
 		t.Errorf("the index is for %v, want %v", platforms, want)
@@ -119,7 +149,7 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 	}
 }
 
-func TestEveryPlatformHoldsTwoFilesAndRunsTheProgram(t *testing.T) {
+func TestEveryPlatformHoldsTwoProgramsAndRunsOne(t *testing.T) {
 	for _, program := range []string{"kata-device-plugin", "nic-device-plugin"} {
 		_, archive := build(t, 0, "-name", program)
 		files := untar(t, archive)
@@ -129,9 +159,11 @@ func TestEveryPlatformHoldsTwoFilesAndRunsTheProgram(t *testing.T) {
 				manifest := decode[v1.Manifest](t, blob(t, files, m.Digest))
 				checkConfig(t, decode[v1.ConfigFile](t, blob(t, files, manifest.Config.Digest)), program, m.Platform.Architecture)
 				holds := map[string]string{}
-				for _, layer := range manifest.Layers {
+				last := len(manifest.Layers) - 1
+				checkLicences(t, unlayer(t, blob(t, files, manifest.Layers[last].Digest)))
+				for _, layer := range manifest.Layers[:last] {
 					for _, f := range unlayer(t, blob(t, files, layer.Digest)) {
-						holds[f.Name] = string(f.content[64:])
+						holds[f.Name] = string(f.content[bytes.LastIndexByte(f.content, 0)+1:])
 						if f.Mode != 0o555 || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1700000000 {
 							t.Errorf("%s has mode %o, owner %d:%d, time %v", f.Name, f.Mode, f.Uid, f.Gid, f.ModTime)
 						}
@@ -143,6 +175,25 @@ func TestEveryPlatformHoldsTwoFilesAndRunsTheProgram(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// checkLicences: whoever gives an image away gives with it what the licences want.
+func checkLicences(t *testing.T, files []entry) {
+	t.Helper()
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+		if f.Mode != 0o444 || f.Uid != 0 || f.Gid != 0 || f.ModTime.Unix() != 1700000000 || len(f.content) == 0 {
+			t.Errorf("%s has mode %o, owner %d:%d, time %v, %d bytes", f.Name, f.Mode, f.Uid, f.Gid, f.ModTime, len(f.content))
+		}
+	}
+	if want := []string{"licenses/LICENSE", "licenses/LICENSE.pci.ids", "licenses/LICENSE.third-party"}; !slices.Equal(names, want) {
+		t.Errorf("the image has the licences %q, want %q", names, want)
+	}
+	// The program and the probe are both of Go, and each says so.
+	if n := strings.Count(string(files[len(files)-1].content), "==== Go go1."); n != 2 {
+		t.Errorf("the licence of Go is there %d times, want it for the program and for the probe", n)
 	}
 }
 
@@ -159,6 +210,7 @@ func checkConfig(t *testing.T, c v1.ConfigFile, program, arch string) {
 	}
 	for key, want := range map[string]string{
 		"title": program, "description": "announces devices", "version": "v1.2.3", "revision": "abc", "licenses": "Apache-2.0",
+		"created": "2023-11-14T22:13:20Z",
 	} {
 		if got := c.Config.Labels["org.opencontainers.image."+key]; got != want {
 			t.Errorf("label %s is %q, want %q", key, got, want)
@@ -187,7 +239,9 @@ func TestRefused(t *testing.T) {
 		want        string
 	}{
 		{"no program", "", []string{"-probe", "amd64=" + good}, "at least one -program"},
-		{"no probe", "", []string{"-program", "amd64=" + good}, "no grpc_health_probe for amd64"},
+		{"no probe", "", []string{"-program", "amd64=" + good, "-probe", "arm64=" + good}, "no grpc_health_probe for amd64"},
+		{"not of Go", "", []string{"-program", "amd64=" + good, "-probe", "amd64=" + good}, "read the build information"},
+		{"nothing to merge", "", []string{"-merge"}, "at least one archive"},
 		{"unknown architecture", "", []string{"-program", "s390x=" + good}, `architecture "s390x" is not one of amd64, arm64`},
 		{"twice", "", []string{"-program", "amd64=" + good, "-program", "amd64=" + good}, "given twice"},
 		{"other machine", "", []string{"-program", "arm64=" + good, "-probe", "arm64=" + good}, "it is for EM_X86_64, not for EM_AARCH64"},
@@ -196,7 +250,7 @@ func TestRefused(t *testing.T) {
 		{"epoch", "yesterday", []string{"-program", "amd64=" + good, "-probe", "amd64=" + good}, "SOURCE_DATE_EPOCH"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			args := append([]string{"-name", "x", "-o", filepath.Join(dir, "out.tar")}, test.args...)
+			args := append([]string{"-name", "x", "-repository", "../..", "-goroot", goroot(t), "-o", filepath.Join(dir, "out.tar")}, test.args...)
 			err := run(args, test.epoch, io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error with %q", err, test.want)

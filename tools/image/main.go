@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,28 +29,50 @@ func run(args []string, epoch string, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.Tag, "tag", "dev", "`tag` of the image")
 	flags.StringVar(&s.Version, "version", "", "`version`, for the OCI label")
 	flags.StringVar(&s.Revision, "revision", "", "`commit`, for the OCI label")
+	flags.StringVar(&s.Source, "source", "", "`address` of the published sources, for the OCI label; none without it")
+	flags.StringVar(&s.Modules, "modules", "", "module cache `directory` of the build (go env GOMODCACHE)")
+	flags.StringVar(&s.Root, "goroot", "", "`directory` of Go (go env GOROOT), for its licence")
+	flags.StringVar(&s.Repository, "repository", "", "`directory` of the sources, for their licences")
+	merged := flags.Bool("merge", false, "write one archive of those that are named behind the flags, with -o alone")
 	flags.StringVar(&s.Description, "description", "", "one `sentence`, for the OCI label")
 	flags.Func("program", "`arch=file` of the program, once for each platform", perArch(s.Programs))
 	flags.Func("probe", "`arch=file` of the health probe, once for each platform", perArch(s.Probes))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *out == "" || s.Name == "" || len(s.Programs) == 0 {
-		return fmt.Errorf("-o, -name and at least one -program are required")
-	}
 	var err error
 	if s.Time, err = parseEpoch(epoch); err != nil {
 		return err
 	}
-	index, err := s.build()
+	if *merged {
+		if *out == "" || flags.NArg() == 0 {
+			return fmt.Errorf("-merge needs -o and at least one archive")
+		}
+		return merge(*out, flags.Args(), s.Time)
+	}
+	if *out == "" || s.Name == "" || len(s.Programs) == 0 {
+		return fmt.Errorf("-o, -name and at least one -program are required")
+	}
+	return s.write(*out, stdout)
+}
+
+// write makes the archive and, beside it, the SBOMs that are in it, for those who do not ask a registry.
+func (s spec) write(out string, stdout io.Writer) error {
+	index, sboms, err := s.build()
 	if err != nil {
 		return fmt.Errorf("build the image %s: %w", s.reference(), err)
 	}
-	digest, err := writeArchive(*out, index, s.reference(), s.Time)
+	digest, err := writeArchive(out, index, sboms, s.reference(), s.Time)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", *out, err)
+		return fmt.Errorf("write %s: %w", out, err)
 	}
-	_, err = fmt.Fprintf(stdout, "%s  %s  %s  %s\n", digest, s.reference(), strings.Join(s.platforms(), ","), *out)
+	for _, c := range sboms {
+		file := filepath.Join(filepath.Dir(out), s.Name+"-linux-"+c.arch+".spdx.json")
+		if err := os.WriteFile(file, c.document, 0o644); err != nil {
+			return fmt.Errorf("write the SBOM for %s: %w", c.arch, err)
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "%s  %s  %s  %s\n", digest, s.reference(), strings.Join(s.platforms(), ","), out)
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +38,17 @@ func newObject(apiVersion, kind string) any {
 		return &resourcev1.ResourceClaimTemplate{}
 	case "v1 Pod": // of examples
 		return &corev1.Pod{}
+	case "v1 ConfigMap": // with dashboards
+		return &corev1.ConfigMap{}
+	case "monitoring.coreos.com/v1 PodMonitor":
+		return &monitoringv1.PodMonitor{}
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		return &monitoringv1.PrometheusRule{}
 	}
 	return nil
 }
 
-// check decodes an object into Kubernetes' own type and refuses unknown and doubled fields.
+// check decodes an object into its project's own type and refuses unknown and doubled fields.
 func check(object []byte) error {
 	var id struct {
 		APIVersion string `json:"apiVersion"`
@@ -60,6 +67,9 @@ func check(object []byte) error {
 	}
 	if err := yaml.UnmarshalStrict(object, into); err != nil {
 		return fmt.Errorf("decode %s %s: %w", id.Kind, id.Metadata.Name, err)
+	}
+	if of, ok := into.(*corev1.ConfigMap); ok {
+		return checkDashboards(of)
 	}
 	// kustomize knows this of old kinds only, and gives the others its namespace.
 	if id.Metadata.Namespace != "" && clusterWide(id.Kind) {
