@@ -51,6 +51,12 @@ func TestCluster(t *testing.T) {
 		{"DRA force delete", draForceDelete},
 		{"DRA restarts", draRestarts},
 		{"DRA reboot", draReboot},
+		{"DRA choice", draChoice},
+		{"DRA alignment", draAlignment},
+		{"DRA health", draHealth},
+		{"DRA migration", draMigration},
+		{"DRA rollback", draRollback},
+		{"both mechanisms", bothMechanisms},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -119,24 +125,26 @@ type worker struct {
 	*cluster
 }
 
-// join starts a node with the plugin's image on it. The node leaves with the part of the
-// test.
-func (c *cluster) join(name, platform string) *worker {
+// join starts a node with the plugin's image on it, and those of other agents. The node leaves with
+// the part of the test.
+func (c *cluster) join(name, platform string, others ...string) *worker {
 	c.t.Helper()
-	w := c.prepare(name, platform, daemonSet)
+	w := c.prepare(name, platform, append(others, daemonSet)...)
 	c.must(w.Kubelet().Start(c.ctx))
 	c.t.Cleanup(w.leave)
 	return w
 }
 
-// prepare starts a node without kubelet, with a program's image and the one that an upgrade has.
-func (c *cluster) prepare(name, platform, program string) *worker {
+// prepare starts a node without kubelet, with the images of agents and those that an upgrade has.
+func (c *cluster) prepare(name, platform string, agents ...string) *worker {
 	c.t.Helper()
 	n := peer.StartNode(c.t, peer.Options{Programs: programs, Name: name, Platform: platform, Join: c.ControlPlane, Stopped: true})
-	c.must(n.Containerd().Import(c.ctx, archive(program)))
-	imported := "docker.io/library/" + program
-	_, err := n.Containerd().Ctr(c.ctx, "image", "tag", imported+":dev", imported+":next")
-	c.must(err)
+	for _, agent := range agents {
+		c.must(n.Containerd().Import(c.ctx, archive(agent)))
+		imported := "docker.io/library/" + agent
+		_, err := n.Containerd().Ctr(c.ctx, "image", "tag", imported+":dev", imported+":next")
+		c.must(err)
+	}
 	return &worker{Node: n, cluster: c}
 }
 

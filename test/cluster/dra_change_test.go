@@ -18,7 +18,7 @@ import (
 // draForceDelete: a pod is deleted by force, and the scheduler gives its device to the next
 // one before kubelet has ended it. That one waits for the container to end, and says for whom.
 func draForceDelete(c *cluster) {
-	w := c.joinDRA("dra-force")
+	w := c.joinDRA("dra-force", hgxH100)
 	driver := w.driverReady()
 	c.template(wholeBoard) // so that there is nothing else to give
 	old := claimPod("old", wholeBoard)
@@ -83,7 +83,7 @@ func (c *cluster) bound(name string) (pod *v1.Pod) {
 // their devices and are not restarted, new ones get theirs, and nothing is written to the slices
 // unless kubelet has removed them.
 func draRestarts(c *cluster) {
-	w := c.joinDRA("dra-restarts")
+	w := c.joinDRA("dra-restarts", hgxH100)
 	driver := w.driverReady()
 	c.template(singleGPU)
 	c.pod(claimPod("stays", singleGPU))
@@ -154,10 +154,15 @@ func (w *worker) holding(name string) holding {
 	return holding{pod, devices}
 }
 
-// goesOn complains unless a pod has what it had, in the container that it had.
+// goesOn complains unless a pod with a claim has what it had, in the container that it had.
 func (w *worker) goesOn(what string, before holding) {
 	w.t.Helper()
-	now := w.holding(before.pod.Name)
+	w.same(what, before, w.holding(before.pod.Name))
+}
+
+// same complains unless a pod has what it had, in the container that it had.
+func (w *worker) same(what string, before, now holding) {
+	w.t.Helper()
 	was, is := peer.Container(before.pod), peer.Container(now.pod)
 	if now.pod.UID != before.pod.UID || is.ContainerID != was.ContainerID || is.RestartCount != 0 {
 		w.t.Errorf("%s: %s did not go on: %+v", what, before.pod.Name, is)
@@ -182,7 +187,7 @@ func versions(all []resourceapi.ResourceSlice) []string {
 // driver it is the boot of before: in its container nobody can put another ID in place of the
 // kernel's.
 func draReboot(c *cluster) {
-	w := c.joinDRA("dra-reboot")
+	w := c.joinDRA("dra-reboot", hgxH100)
 	w.driverReady()
 	c.template(singleGPU)
 	c.pod(claimPod("survivor", singleGPU))

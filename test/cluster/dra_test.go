@@ -18,6 +18,9 @@ import (
 	"kata-device-plugin/test/peer"
 )
 
+// The machine of most parts: an NVLink board.
+const hgxH100 = "hgx-h100"
+
 // The label by which a node is given to the DRA driver, and examples that ship.
 const (
 	modeLabel  = "node-restriction.kubernetes.io/passthrough-mode"
@@ -30,7 +33,7 @@ const (
 // no other; it has no capability, and publishes the node's devices with the credential that its
 // manifests give it. The device plugin stays off such a node.
 func draInstall(c *cluster) {
-	w := c.joinDRA("dra-install")
+	w := c.joinDRA("dra-install", hgxH100)
 	other := c.join("dra-install-not", "cpu-only")
 	pod := w.driverReady()
 	other.pluginReady()
@@ -68,7 +71,7 @@ func draInstall(c *cluster) {
 // draPods: pods get what they ask for in each way, which is what their containers see, what the
 // scheduler has chosen, and what kubelet and CDI say.
 func draPods(c *cluster) {
-	w := c.joinDRA("dra-pods")
+	w := c.joinDRA("dra-pods", hgxH100)
 	w.driverReady()
 	c.template(singleGPU)
 	c.template(wholeBoard)
@@ -97,13 +100,13 @@ func draPods(c *cluster) {
 	}
 }
 
-// joinDRA starts a node with an NVLink board that is given to the DRA driver, with its image. The
+// joinDRA starts a node that is given to the DRA driver, with its image and those of other agents. The
 // node's object is made first, as a cloud's controller does: kubelet could not set the label, and
 // without it the node would be the plugin's for a while.
-func (c *cluster) joinDRA(name string) *worker {
+func (c *cluster) joinDRA(name, platform string, others ...string) *worker {
 	c.t.Helper()
 	c.apply(draManifests)
-	w := c.prepare(name, "hgx-h100", draDaemonSet)
+	w := c.prepare(name, platform, append(others, draDaemonSet)...)
 	_, err := c.Client().CoreV1().Nodes().Create(c.ctx, &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{modeLabel: "dra"}},
 	}, metav1.CreateOptions{})
@@ -117,28 +120,8 @@ func (c *cluster) joinDRA(name string) *worker {
 func (w *worker) driverReady() *v1.Pod {
 	w.t.Helper()
 	pod := w.podReady(draDaemonSet)
-	want := len(w.gpus()) + len(w.switches())
-	w.await("the node's slices", func(context.Context) error {
-		count := 0
-		for _, s := range w.slices() {
-			count += len(s.Spec.Devices)
-		}
-		if count != want {
-			return fmt.Errorf("they have %d devices, want %d", count, want)
-		}
-		return nil
-	})
+	w.publishes(len(w.hardware()))
 	return pod
-}
-
-// slices are the node's, of the driver.
-func (w *worker) slices() []resourceapi.ResourceSlice {
-	w.t.Helper()
-	list, err := w.Client().ResourceV1().ResourceSlices().List(w.ctx, metav1.ListOptions{
-		FieldSelector: "spec.driver=" + draDriver + ",spec.nodeName=" + w.Name(),
-	})
-	w.must(err)
-	return list.Items
 }
 
 // template makes the claim template of an example that ships.
@@ -227,13 +210,7 @@ func (w *worker) claimed(name string) []string {
 	pod, err := w.Client().CoreV1().Pods(peer.Namespace).Get(w.ctx, name, metav1.GetOptions{})
 	w.must(err)
 	claim := w.claimOf(pod)
-	names := map[string]string{}
-	for _, id := range w.gpus() {
-		names[deviceName("gpu", id)] = id
-	}
-	for _, id := range w.switches() {
-		names[deviceName("nvswitch", id)] = id
-	}
+	names := w.hardware()
 	var chosen []string
 	want := map[string]string{} // node to number
 	if claim.Status.Allocation == nil {
@@ -293,9 +270,4 @@ func (w *worker) named(pod, claim string, names map[string]string) (held []strin
 	}
 	slices.Sort(held)
 	return held
-}
-
-// deviceName is the name of a device at an address.
-func deviceName(kind, address string) string {
-	return kind + "-" + strings.NewReplacer(":", "-", ".", "-").Replace(address)
 }

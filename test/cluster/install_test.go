@@ -90,9 +90,14 @@ func (c *cluster) shipped(daemonSet, base string) {
 // logOf is what the plugin has logged, asked for as `kubectl logs` does.
 func (c *cluster) logOf(pod *v1.Pod) []string {
 	c.t.Helper()
-	text, err := c.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &v1.PodLogOptions{}).DoRaw(c.ctx)
+	lines, err := c.logNow(c.ctx, pod)
 	c.must(err)
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines
+}
+
+func (c *cluster) logNow(ctx context.Context, pod *v1.Pod) ([]string, error) {
+	text, err := c.Client().CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &v1.PodLogOptions{}).DoRaw(ctx)
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), err
 }
 
 // powerless complains if a program's process has more rights than its manifest gives it.

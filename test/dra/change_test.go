@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -191,7 +192,7 @@ func TestLeftOver(t *testing.T) {
 	p := start(t, plane.Options{})
 	m := join(t, p, "node-a", "hgx-h100")
 	name := deviceName("gpu", gpuA)
-	old := p.Pod(t, plane.On(plane.ExtendedPod("old", "example.com/gpu", 0), m.Name))
+	old := p.AwaitPhase(t, p.Pod(t, plane.On(plane.ExtendedPod("old", "example.com/gpu", 0), m.Name)), v1.PodRunning)
 	m.PluginDevices(old, "c", gpu, gpuA)
 	m.SetAllocatable(t, gpu, 8)
 	d := m.launch()
@@ -238,7 +239,7 @@ func TestOlderServers(t *testing.T) {
 			name := deviceName("gpu", gpuA)
 			p.Create(t, single(gpuA))
 			pod := p.AwaitPhase(t, p.Pod(t, plane.ClaimPod("user", "that-gpu")), v1.PodRunning)
-			old := p.Pod(t, plane.On(plane.ExtendedPod("old", "example.com/gpu", 0), m.Name))
+			old := p.AwaitPhase(t, p.Pod(t, plane.On(plane.ExtendedPod("old", "example.com/gpu", 0), m.Name)), v1.PodRunning)
 			const other = "0000:ca:00.0"
 			m.PluginDevices(old, "c", gpu, other)
 			if taints {
@@ -262,7 +263,7 @@ func TestMigration(t *testing.T) {
 	p := start(t, plane.Options{})
 	m := join(t, p, "node-a", "hgx-h100")
 	mapped(t, p)
-	runs := p.Pod(t, plane.On(plane.ExtendedPod("runs", "example.com/gpu", 0), m.Name))
+	runs := p.AwaitPhase(t, p.Pod(t, plane.On(plane.ExtendedPod("runs", "example.com/gpu", 0), m.Name)), v1.PodRunning)
 	m.PluginDevices(runs, "c", gpu, gpuA) // from the plugin, which has just left
 	m.SetAllocatable(t, gpu, 0)
 	d := m.run()
@@ -284,4 +285,42 @@ func TestMigration(t *testing.T) {
 	p.Delete(t, seven)
 	p.AwaitGone(t, seven)
 	m.awaitEmpty()
+}
+
+// TestSocketsRemoved: whatever socket somebody removes, or all that the driver has on disk, the driver
+// makes both anew, kubelet registers it again, and claims are prepared.
+func TestSocketsRemoved(t *testing.T) {
+	p := start(t, plane.Options{})
+	m := join(t, p, "node-a", "hgx-h100")
+	d := m.run()
+	p.Create(t, oneGPU)
+	before := len(m.devices())
+	kubelet := filepath.Join(m.dir, "var/lib/kubelet")
+	registry, own := filepath.Join(kubelet, "plugins_registry/*.sock"), filepath.Join(kubelet, "plugins", driver, "*.sock")
+	everything := filepath.Join(kubelet, "plugins", driver, "*")
+	for i, patterns := range [][]string{{registry}, {own}, {registry, own}, {everything}} {
+		for _, pattern := range patterns {
+			found, err := filepath.Glob(pattern)
+			must(t, err)
+			if len(found) != 1 && pattern != everything || len(found) == 0 {
+				t.Fatalf("%s are %v", pattern, found)
+			}
+			for _, path := range found {
+				must(t, os.RemoveAll(path))
+			}
+		}
+		plane.Await(t, "the driver to serve anew", func(context.Context) error {
+			if n := len(d.log.Lines(`"msg":"serving kubelet anew"`)); n <= i {
+				return fmt.Errorf("it has done so %d times", n)
+			}
+			return nil
+		})
+		pod := p.AwaitPhase(t, p.Pod(t, plane.ClaimPod("after-"+strconv.Itoa(i), "one-gpu")), v1.PodRunning)
+		p.Delete(t, pod)
+		p.AwaitGone(t, pod)
+	}
+	m.awaitEmpty()
+	if now := len(m.devices()); now != before {
+		t.Errorf("there are %d devices, and %d before", now, before)
+	}
 }

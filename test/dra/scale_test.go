@@ -16,9 +16,11 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
@@ -32,6 +34,8 @@ const (
 	scaleNodes   = 1000
 	scaleDevices = 20
 	scalePods    = 300
+	// scaleLook is how often it is looked how far things are, which is work for the machine too.
+	scaleLook = time.Second
 )
 
 // BenchmarkScale measures a cluster of a thousand nodes with twenty devices each, with the slice
@@ -40,16 +44,20 @@ const (
 // processors of one machine, so the figures are for comparison and not for planning.
 func BenchmarkScale(b *testing.B) {
 	for range b.N {
-		f := newFleet(b)
 		begun := time.Now()
+		f := newFleet(b)
+		b.Logf("%d nodes after %s", scaleNodes, time.Since(begun))
+		begun = time.Now()
 		f.startAll()
 		f.awaitSlices(func(s *resourceapi.ResourceSlice) bool { return len(s.Spec.Devices) == scaleDevices })
 		b.ReportMetric(time.Since(begun).Seconds()/scaleNodes*1000, "publish-ms/node")
 		b.ReportMetric(float64(f.size()), "bytes/slice")
 		b.ReportMetric(float64(f.written()), "writes-to-publish")
 
+		b.Logf("published after %s", time.Since(begun))
 		f.stopAll()
 		before := f.written()
+		begun = time.Now()
 		f.startAll() // with the same devices, as after an update of the DaemonSet
 		f.change()   // and then each has a device less, so that the end can be seen
 		f.awaitSlices(func(s *resourceapi.ResourceSlice) bool { return len(s.Spec.Devices) == scaleDevices-1 })
@@ -58,8 +66,10 @@ func BenchmarkScale(b *testing.B) {
 		if after != scaleNodes {
 			b.Errorf("a restart and a change of %d nodes made %d writes", scaleNodes, after)
 		}
+		b.Logf("restarted and changed after %s", time.Since(begun))
 		begun = time.Now()
 		f.claim()
+		b.Logf("allocated after %s", time.Since(begun))
 		b.ReportMetric(scalePods/time.Since(begun).Seconds(), "claims/s")
 		f.stopAll()
 	}
@@ -85,6 +95,8 @@ func newFleet(b *testing.B) *fleet {
 	}
 	config := p.Config()
 	config.QPS, config.Burst = -1, 0 // each driver would have a limit of its own
+	// Twenty thousand devices as text would take longer to read than to publish.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	must(b, err)
 	f := &fleet{b: b, plane: p, client: client}
@@ -111,7 +123,7 @@ func lookAt(t testing.TB, shape sim.Platform) *dra.Inventory {
 	sys, err := sysfs.Open(roots.Sys)
 	must(t, err)
 	defer sys.Close()
-	return dra.Take(host.Source{Sys: sys, Devices: roots.VFIODevices(), Wanted: dra.Wants, PCIeLink: dra.Wants}.Look(nil))
+	return dra.Take(host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: dra.Wants, PCIeLink: dra.Wants}.Look(nil))
 }
 
 // node makes the object of a node.
@@ -194,7 +206,7 @@ func (f *fleet) await(what string, want int, count func(context.Context) (int, e
 	f.b.Helper()
 	ctx, cancel := context.WithTimeout(f.b.Context(), 10*time.Minute)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(scaleLook)
 	defer tick.Stop()
 	for {
 		n, err := count(ctx)

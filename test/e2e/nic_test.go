@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,11 +114,7 @@ func (n *nicNode) configure(text string) {
 // links writes what netlink would show.
 func (n *nicNode) links() {
 	n.t.Helper()
-	l, err := n.Links()
-	n.must(err)
-	data, err := json.Marshal(l)
-	n.must(err)
-	n.replace(filepath.Join(n.Dir, "netlink", "links.json"), string(data))
+	n.must(n.WriteLinks(filepath.Join(n.Dir, "netlink", "links.json")))
 }
 
 // happened stands for the kernel's news, of which a simulated node sends only what inotify

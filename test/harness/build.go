@@ -20,25 +20,26 @@ const product = "kata-device-plugin"
 // module of these tests has kubelet's, and a plugin made of those would not be the
 // one that is shipped.
 func BuildPlugin(ctx context.Context, outDir string) (path string, err error) {
-	return build(ctx, outDir, "rooted")
+	return build(ctx, outDir, "internal/sim/rooted")
 }
 
 // BuildNICPlugin is BuildPlugin for nic-device-plugin. Its flags follow behind the directory.
 func BuildNICPlugin(ctx context.Context, outDir string) (path string, err error) {
-	return build(ctx, outDir, "rootednic")
+	return build(ctx, outDir, "internal/sim/rootednic")
 }
 
-func build(ctx context.Context, outDir, program string) (path string, err error) {
+// build builds the program of a directory of the product's.
+func build(ctx context.Context, outDir, from string) (path string, err error) {
 	root, err := run(ctx, "", "list", "-m", "-f", "{{.Dir}}", product)
 	if err != nil {
 		return "", fmt.Errorf("find the module %s: %w", product, err)
 	}
-	if path, err = filepath.Abs(filepath.Join(outDir, program)); err != nil {
-		return "", fmt.Errorf("resolve the plugin's path: %w", err)
+	if path, err = filepath.Abs(filepath.Join(outDir, filepath.Base(from))); err != nil {
+		return "", fmt.Errorf("resolve the program's path: %w", err)
 	}
 	// The flags are those of the shipped program, so that the two share a build cache too.
-	if _, err := run(ctx, root, "build", "-trimpath", "-tags=grpcnotrace", "-o", path, "./internal/sim/"+program); err != nil {
-		return "", fmt.Errorf("build the plugin from %s: %w", root, err)
+	if _, err := run(ctx, root, "build", "-trimpath", "-tags=grpcnotrace", "-o", path, "./"+from); err != nil {
+		return "", fmt.Errorf("build %s of %s: %w", from, root, err)
 	}
 	return path, nil
 }
@@ -59,7 +60,12 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 
 // BuildDRADriver is BuildPlugin for kata-dra-driver. Its flags follow behind the directory.
 func BuildDRADriver(ctx context.Context, outDir string) (path string, err error) {
-	return build(ctx, outDir, "rooteddra")
+	return build(ctx, outDir, "internal/sim/rooteddra")
+}
+
+// BuildExporter is BuildPlugin for device-exporter. Its flags follow behind the directory.
+func BuildExporter(ctx context.Context, outDir string) (path string, err error) {
+	return build(ctx, outDir, "internal/sim/rootedexporter")
 }
 
 // Manifests renders the manifests of a program, as kubectl does.

@@ -82,3 +82,15 @@ func TestStartNothing(t *testing.T) {
 		t.Error("a program that does not exist was started")
 	}
 }
+
+// TestPortOfNone: who waits for the port of a program that has ended is told.
+func TestPortOfNone(t *testing.T) {
+	t.Parallel()
+	p := shell(t, forever)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if port, err := p.Port(t.Context()); err == nil {
+		t.Errorf("it listens on %d", port)
+	}
+}

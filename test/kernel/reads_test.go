@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sysfs"
@@ -70,7 +71,7 @@ func inTable(t *testing.T, dir string) {
 	}
 	defer sys.Close()
 	noted := &notedFS{FS: sys, read: map[string]bool{}}
-	source := host.Source{Sys: noted, Devices: roots.VFIODevices()}
+	source := host.Source{Sys: noted, Dev: devfs.Dir(roots.Dev)}
 	s := source.Look(nil)
 	source.Glance(s)
 	for _, f := range s.Functions {

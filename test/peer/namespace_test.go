@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,6 +84,7 @@ func TestInside(t *testing.T) {
 		"ip route":                                     "default via 192.0.2.1",
 		"ls /dev/vfio/devices":                         "vfio0",
 		"stat -c %t:%T /dev/vfio/devices/vfio0":        "1ff:0",
+		"stat -c %t:%T /dev/infiniband/uverbs0":        "e7:c0",
 		"touch /usr/x 2>&1 || true":                    "Read-only",
 		"echo 7 2>&1 >/proc/sys/vm/swappiness || true": "Read-only",
 		"echo 1 2>&1 >/sys/kernel/mm/ksm/run || true":  "Read-only",
@@ -207,6 +209,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = live.remove() })
 	lay(unique("abandoned"), 0o700, true)
 	lay("public", 0o777, true)
 	lay("being-made", 0o700, false)
@@ -220,6 +223,8 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := occupy(t, busy)
+	runtime.GC() // a file that nothing refers to would be closed, and its lock given up
+	runtime.GC()
 	sweep()
 	left := map[string]bool{filepath.Base(live.path): true}
 	for _, name := range []string{"public", "being-made", "others", "link", unique("busy")} {

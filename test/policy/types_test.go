@@ -44,7 +44,7 @@ func TestTypes(t *testing.T) {
 			}
 		}
 	}
-	if checked != 3 {
-		t.Errorf("there are %d policies, want 3", checked)
+	if checked != 4 {
+		t.Errorf("there are %d policies, want 4", checked)
 	}
 }

@@ -110,7 +110,7 @@ func makeRun(s wire.Spec, dir string) error {
 	return err
 }
 
-// makeDev has the nodes that programs take for granted, and the machine's VFIO.
+// makeDev has the nodes that programs take for granted, and the machine's VFIO and RDMA.
 func makeDev(s wire.Spec, dir string) error {
 	if err := memory(dir, "mode=755"); err != nil {
 		return err
@@ -134,10 +134,17 @@ func makeDev(s wire.Spec, dir string) error {
 		err = errors.Join(err, os.Symlink(to, filepath.Join(dir, name)))
 	}
 	err = errors.Join(err, memory(filepath.Join(dir, "shm"), "mode=1777"))
-	if s.Machine != "" {
-		err = errors.Join(err, bind(filepath.Join(s.Machine, "dev/vfio"), filepath.Join(dir, "vfio"), false))
+	if s.Machine == "" {
+		return err
 	}
-	return err
+	err = errors.Join(err, bind(filepath.Join(s.Machine, "dev/vfio"), filepath.Join(dir, "vfio"), false))
+	// The kernel makes the directory with the first RDMA device: a machine without any has none.
+	rdma := filepath.Join(s.Machine, "dev/infiniband")
+	if _, missing := os.Stat(rdma); errors.Is(missing, fs.ErrNotExist) {
+		return err
+	}
+	to := filepath.Join(dir, "infiniband")
+	return errors.Join(err, os.Mkdir(to, 0o755), bind(rdma, to, false))
 }
 
 // makeProc is /proc of the new process namespace. kubelet sets some values of the
