@@ -12,6 +12,8 @@ REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 PROGRAMS := $(patsubst cmd/%/main.go,%,$(wildcard cmd/*/main.go))
+# Those that run on nodes, as pods. Others are for people.
+AGENTS   := $(foreach p,$(PROGRAMS),$(if $(wildcard deploy/$p),$p))
 ARCHES   := amd64 arm64
 TAG      ?= dev
 PLATFORM ?= hgx-h100
@@ -27,7 +29,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags=$(TAGS)
 LDFLAGS  := -s -w -buildid=
 
 # What is linted. Modules that only pin something have no code.
-MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod test/kernel/go.mod tools/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard go.mod test/go.mod test/consumers/go.mod test/docs/go.mod test/kernel/go.mod test/chart/go.mod tools/go.mod))
 MODULES := $(subst go.mod,.,$(MODULES))
 
 .PHONY: help
@@ -42,10 +44,19 @@ build: $(PROGRAMS:%=bin/%) ## Build the programs for this machine, into bin/
 bin/%: always
 	$(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" -o $@ ./cmd/$(@F)
 
+# Whose kubectl-device is in a release, beside that for Linux.
+SYSTEMS  ?= $(foreach system,darwin windows,$(ARCHES:%=$(system)-%))
+
+.PHONY: portable
+portable: ## Build kubectl-device for the systems that people have, into dist/SYSTEM
+	@for system in $(SYSTEMS); do echo "build kubectl-device for $$system"; mkdir -p dist/$$system; \
+	  GOOS=$${system%-*} GOARCH=$${system#*-} $(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" \
+	    -o dist/$$system/ ./cmd/kubectl-device; done
+
 # ---- tests
 
 .PHONY: test
-test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-tools ## Run every test that needs no root
+test: test-unit test-consumers test-race test-kubelet test-kubelet-1.34 test-tools test-chart test-docs ## Run every test that needs no root
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module
@@ -85,11 +96,23 @@ e2e-node: ## Run the plugin on a real kubelet and containerd (root, runc, busybo
 e2e-dra: ## Run the DRA driver against the API server, the scheduler and kubelet's DRA manager
 	go -C test test -vet=off -count=1 -v -timeout=30m ./plane ./policy ./dra
 
+.PHONY: e2e-cli
+e2e-cli: ## Run kubectl-device against the API server and the scheduler
+	go -C test test -vet=off -count=1 -v -timeout=30m ./live ./explain
+
+.PHONY: e2e-exporter
+e2e-exporter: ## Run the exporter with kubelet's device manager, Prometheus and Chromium (Debian's prometheus, chromium)
+	go -C test test -vet=off -count=1 -v -timeout=20m ./exporter
+
 .PHONY: e2e-cluster
 e2e-cluster: dist/kata-device-plugin.oci.tar dist/kata-device-plugin.yaml
+e2e-cluster: dist/device-exporter.oci.tar dist/device-exporter.yaml dist/nic-device-plugin.oci.tar
 e2e-cluster: dist/kata-dra-driver.oci.tar dist/kata-dra-driver.yaml ## Run images and manifests on a whole cluster (needs what e2e-node needs)
 	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay > dist/e2e-cluster.yaml
 	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay-dra > dist/e2e-cluster-dra.yaml
+	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay-exporter > dist/e2e-cluster-exporter.yaml
+	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay-nic > dist/e2e-cluster-nic.yaml
+	@go -C tools run ./manifests $(CURDIR)/test/cluster/overlay-exporter-nics > dist/e2e-cluster-exporter-nics.yaml
 	go -C test test -vet=off -tags=node -count=1 -v -timeout=40m ./cluster
 
 .PHONY: peers
@@ -109,6 +132,19 @@ e2e-kernel: ## Run the plugin on a real Linux kernel under QEMU, and compare the
 test-tools: ## Run the tests of the image and manifest tools
 	go -C tools vet ./...
 	go -C tools test ./...
+
+# Without vet, as test-kubelet.
+.PHONY: test-chart
+test-chart: ## Render the Helm chart, and compare it with the kustomize bases and with its rules
+	go -C test/chart test -vet=off . ./cmd/...
+
+.PHONY: test-docs
+test-docs: ## Hold the documents against kubectl's flags and against what the demo prints
+	go -C test/docs test -vet=off -count=1 ./...
+
+.PHONY: e2e-chart
+e2e-chart: $(AGENTS:%=dist/%.oci.tar) bin/kubectl-device ## Install, upgrade, migrate and remove the chart on a cluster (needs what e2e-node needs)
+	go -C test/chart test -vet=off -tags=node -count=1 -v -timeout=20m ./live
 
 .PHONY: cover
 cover: ## Measure which statements the tests reach, into dist/cover.html
@@ -153,27 +189,42 @@ vuln: ## Look the linked code up in the Go vulnerability database
 
 .PHONY: tidy
 tidy: ## Check that the go.mod files list what is used and nothing else
-	@for module in . test/consumers test/kernel tools tools/probe; do echo "tidy $$module"; go -C "$$module" mod tidy -diff; done
+	@status=0; for module in . test/consumers test/docs test/kernel test/chart tools tools/probe; do echo "tidy $$module"; \
+	  go -C "$$module" mod tidy -diff || status=1; done; exit $$status
 
 # ---- what is shipped
 
+# Where the sources are published, for a label of the images, and where the archives of a release are,
+# for its krew manifest. Neither is said without them.
+SOURCE   ?=
+BASE     ?=
+
+.PHONY: images
+images: dist/images.oci.tar ## Write the images (amd64, arm64) to dist/PROGRAM.oci.tar, and all to dist/images.oci.tar
+
 .PHONY: image
-image: $(PROGRAMS:%=dist/%.oci.tar) ## Write the container images (amd64, arm64) to dist/PROGRAM.oci.tar
+image: images
+
+dist/images.oci.tar: $(PROGRAMS:%=dist/%.oci.tar)
+	@go -C tools run ./image -merge -o $(CURDIR)/$@ $(^:%=$(CURDIR)/%)
 
 # What each image says of itself. A program without a line here gets no image.
 dist/kata-device-plugin.oci.tar: DESCRIPTION := Announces VFIO-bound GPUs and NVSwitches to kubelet, for Kata VMs
+dist/device-exporter.oci.tar: DESCRIPTION := Tells Prometheus and people which pod has which device, and how the devices are
 dist/kata-dra-driver.oci.tar: DESCRIPTION := Offers VFIO-bound devices to claims of Dynamic Resource Allocation, for Kata VMs
+dist/kubectl-device.oci.tar: DESCRIPTION := Shows passthrough devices, and why a pod does not get one
 dist/nic-device-plugin.oci.tar: DESCRIPTION := Announces NICs, SR-IOV VFs and shared RDMA devices to kubelet, as a file says
 
+# Only those that kubelet asks for their health have the probe.
 dist/%.oci.tar: probe
 	@for arch in $(ARCHES); do \
 	  echo "build $* for linux/$$arch"; \
 	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -ldflags="$(LDFLAGS) -X main.version=$(VERSION)" -o dist/linux-$$arch/$* ./cmd/$*; \
 	done
 	@go -C tools run ./image -o $(CURDIR)/$@ -name $* -tag '$(TAG)' -version '$(VERSION)' -revision '$(REVISION)' \
-	  -description '$(or $(DESCRIPTION),$(error $@ has no DESCRIPTION))' \
+	  -source '$(SOURCE)' -modules "$$(go env GOMODCACHE)" -goroot "$$(go env GOROOT)" -repository '$(CURDIR)' -description '$(or $(DESCRIPTION),$(error $@ has no DESCRIPTION))' \
 	  $(foreach arch,$(ARCHES),-program $(arch)=$(CURDIR)/dist/linux-$(arch)/$* \
-	    -probe $(arch)=$(CURDIR)/dist/linux-$(arch)/grpc_health_probe)
+	    $(if $(filter $*,$(AGENTS)),-probe $(arch)=$(CURDIR)/dist/linux-$(arch)/grpc_health_probe))
 
 # The health probe is the same in every image.
 .PHONY: probe
@@ -185,20 +236,48 @@ probe:
 	done
 
 .PHONY: reproducible
-reproducible: image ## Build the images once more in another place, without caches, and compare
-	@VERSION='$(VERSION)' REVISION='$(REVISION)' TAG='$(TAG)' ./tools/reproduce.sh $(PROGRAMS:%=dist/%.oci.tar)
+reproducible: images portable ## Build images and kubectl-device once more in another place, without caches, and compare
+	@VERSION='$(VERSION)' REVISION='$(REVISION)' TAG='$(TAG)' SYSTEMS='$(SYSTEMS)' ./tools/reproduce.sh $(PROGRAMS:%=dist/%.oci.tar) \
+	  dist/images.oci.tar $(foreach system,$(SYSTEMS),dist/$(system)/kubectl-device$(if $(filter windows-%,$(system)),.exe))
 
 .PHONY: container
-container: image ## Run the images as the manifests do, in a containerd of its own (needs root)
+container: images ## Run the images as the manifests do, in a containerd of its own (needs root)
 	@./tools/container.sh
 
 .PHONY: manifests
-manifests: $(PROGRAMS:%=dist/%.yaml) ## Render the manifests to dist/PROGRAM.yaml, checked against the Kubernetes types
+manifests: $(AGENTS:%=dist/%.yaml) ## Render the manifests to dist/PROGRAM.yaml, checked against the Kubernetes types
 
 dist/%.yaml: always
 	@mkdir -p dist
 	@go -C tools run ./manifests $(CURDIR)/deploy/$* > $@
 	@echo $@
+
+.PHONY: man
+man: bin/kubectl-device ## Write the manual pages of kubectl-device to dist/man
+	@rm -rf dist/man && bin/kubectl-device man-pages dist/man && ls dist/man
+
+# kubectl asks kubectl_complete-device, which has to be in the PATH, to complete "kubectl device".
+.PHONY: completions
+completions: bin/kubectl-device ## Write what completes kubectl-device in shells to dist/completions
+	@rm -rf dist/completions && mkdir -p dist/completions
+	@for shell in bash zsh fish powershell; do bin/kubectl-device completion $$shell > dist/completions/kubectl-device.$$shell; done
+	@printf '#!/bin/sh\nexec kubectl-device __complete "$$@"\n' > dist/completions/kubectl_complete-device
+	@chmod 0755 dist/completions/kubectl_complete-device && ls dist/completions
+
+.PHONY: chart-docs
+chart-docs: ## Write what is derived in the Helm chart: schema, README, files shared with deploy/
+	go -C test/chart run ./cmd/generate $(CURDIR)
+
+# What is in a release, and how to make one: docs/release.md. The version is looked at first, since the
+# rest takes minutes.
+.PHONY: release
+release: ## Make a release of a tagged commit in dist/release, without a network (or VERSION=v1.2.3 by hand)
+	@go -C tools run ./release -check -version '$(VERSION)'
+	@$(MAKE) --no-print-directory images manifests man completions portable TAG='$(VERSION)' VERSION='$(VERSION)'
+	@rm -rf dist/release
+	@go -C tools run ./release -version '$(VERSION)' -base '$(BASE)' -modules "$$(go env GOMODCACHE)" \
+	  -goroot "$$(go env GOROOT)" $(SYSTEMS:%=-system %) -repository $(CURDIR) -in $(CURDIR)/dist -out $(CURDIR)/dist/release
+	@cd dist/release && sha256sum --check --quiet SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean
 clean: ## Remove what was built
