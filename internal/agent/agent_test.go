@@ -14,6 +14,7 @@ import (
 	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 	"kata-device-plugin/internal/witness"
 )
 
@@ -33,15 +34,7 @@ type node struct {
 
 func newNode(t testing.TB, p sim.Platform) *node {
 	t.Helper()
-	dir, err := sim.TempDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	n, err := sim.New(dir, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, _ := simtest.Node(t, p)
 	const name = "kata-device-plugin"
 	roots := n.Roots(name)
 	if err := os.MkdirAll(roots.Run, 0o755); err != nil {

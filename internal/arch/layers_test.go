@@ -96,6 +96,7 @@ func rooms() map[string]room {
 		"sim":                {floor: agents, what: "the simulated node, for tests and for people"},
 		"witness":            {floor: agents, what: "a kubelet that holds messages against the invariants", testOnly: true},
 		"sim/rooted":         {floor: agents, what: "the program with its roots below a simulated node", testOnly: true},
+		"sim/simtest":        {floor: agents, what: "simulated nodes for tests", testOnly: true},
 		"sim/rooteddra":      {floor: agents, what: "the DRA driver on a simulated node", testOnly: true},
 		"sim/rootednic":      {floor: agents, what: "the NIC plugin on a simulated node", testOnly: true},
 		"arch":               {floor: agents, what: "these tests", testOnly: true},

@@ -2,7 +2,6 @@ package check_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,17 +22,13 @@ import (
 	"kata-device-plugin/internal/nic"
 	"kata-device-plugin/internal/nodeview"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // simulated is a capture of a simulated node, as kubectl device snapshot writes it.
 func simulated(t *testing.T, p sim.Platform, change func(*sim.Node)) *capture.Capture {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	root := filepath.Join(dir, "node")
-	n, err := sim.New(root, p)
-	must(t, err)
+	n, root := simtest.Node(t, p)
 	if change != nil {
 		change(n)
 	}

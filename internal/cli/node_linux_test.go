@@ -16,6 +16,7 @@ import (
 	"kata-device-plugin/internal/cli"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // subfunction is the name of one, by which nobody sees where it is.
@@ -46,14 +47,7 @@ func (kubelet) GetAllocatableResources(
 // answering is the root of a simulated node with that kubelet.
 func answering(t *testing.T, speak chan struct{}) (root string) {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	shape, err := sim.PlatformByName("sriov-cpu")
-	must(t, err)
-	root = filepath.Join(dir, "node")
-	n, err := sim.New(root, shape)
-	must(t, err)
+	n, root := simtest.Node(t, simtest.Preset(t, "sriov-cpu"))
 	nic := &sim.NIC{Interfaces: []sim.Interface{{Name: "sf88"}}}
 	name, err := n.AddSF(pci.Address{Bus: 0xb1}, sim.SF{ID: 4, Number: 88, NIC: nic})
 	must(t, err)

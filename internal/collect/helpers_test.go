@@ -19,6 +19,7 @@ import (
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 	"kata-device-plugin/internal/sysfs"
 )
 
@@ -36,12 +37,7 @@ type rig struct {
 
 func newRig(t testing.TB, p sim.Platform) *rig {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	root := filepath.Join(dir, "node")
-	n, err := sim.New(root, p)
-	must(t, err)
+	n, root := simtest.Node(t, p)
 	r := &rig{Node: n, root: root}
 	r.write(t, "/proc/sys/kernel/hostname", "worker-7\n")
 	r.write(t, "/proc/sys/kernel/osrelease", "6.12.0-test\n")

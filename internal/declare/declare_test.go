@@ -12,12 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -39,16 +38,10 @@ func addr(t *testing.T, s string) pci.Address {
 // node lays out a machine and returns a source that looks at it as the agent does.
 func node(t *testing.T, p sim.Platform) (*sim.Node, host.Source) {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
-	roots := n.Roots("test")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { must(t, sys.Close()) })
-	return n, host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: declare.Passthrough().Wants}
+	n, _ := simtest.Node(t, p)
+	src := simtest.Source(t, n)
+	src.Wanted = declare.Passthrough().Wants
+	return n, src
 }
 
 // golden compares a text with a file, or writes the file.

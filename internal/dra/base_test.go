@@ -11,13 +11,12 @@ import (
 	"strconv"
 	"testing"
 
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 var (
@@ -57,16 +56,10 @@ func seed(t *testing.T) uint64 {
 // node lays out a machine and returns a source that looks at it as the driver does.
 func node(t *testing.T, p sim.Platform) (*sim.Node, host.Source) {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
-	roots := n.Roots("test")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { must(t, sys.Close()) })
-	return n, host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: dra.Wants, PCIeLink: dra.Wants}
+	n, _ := simtest.Node(t, p)
+	src := simtest.Source(t, n)
+	src.Wanted, src.PCIeLink = dra.Wants, dra.Wants
+	return n, src
 }
 
 // machines are all presets, and those of them in which more is bound to VFIO.

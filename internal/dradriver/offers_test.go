@@ -2,20 +2,16 @@ package dradriver
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"kata-device-plugin/internal/claim"
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/dra"
 	"kata-device-plugin/internal/finding"
-	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 const (
@@ -32,21 +28,13 @@ func must(t testing.TB, err error) {
 // look is what a platform has, after a change.
 func look(t *testing.T, platform string, change func(*sim.Node)) *dra.Inventory {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	p, err := sim.PlatformByName(platform)
-	must(t, err)
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
+	n, _ := simtest.Node(t, simtest.Preset(t, platform))
 	if change != nil {
 		change(n)
 	}
-	roots := n.Roots("test")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { must(t, sys.Close()) })
-	return dra.Take(host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: dra.Wants}.Look(nil))
+	src := simtest.Source(t, n)
+	src.Wanted = dra.Wants
+	return dra.Take(src.Look(nil))
 }
 
 func address(t *testing.T, s string) pci.Address {

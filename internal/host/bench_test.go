@@ -10,10 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // BenchmarkScan measures a full look and a glance, per device, against the system calls
@@ -64,23 +63,10 @@ func BenchmarkAgain(b *testing.B) {
 
 func benchNode(b *testing.B, count int) (host.Source, *rawScan) {
 	b.Helper()
-	dir, err := sim.TempDir()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { os.RemoveAll(dir) })
-	n, err := sim.New(dir, sim.Many(count))
-	if err != nil {
-		b.Fatal(err)
-	}
-	roots := n.Roots("bench")
-	sys, err := sysfs.Open(roots.Sys)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { sys.Close() })
-	src := host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: nvidia}
-	return src, newRawScan(b, n, roots)
+	n, _ := simtest.Node(b, sim.Many(count))
+	src := simtest.Source(b, n)
+	src.Wanted = nvidia
+	return src, newRawScan(b, n, n.Roots("bench"))
 }
 
 // rawScan is the list of system calls of a scan, with their paths ready for the kernel.

@@ -3,19 +3,16 @@ package host_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // rig is a node and a source that looks at it.
@@ -32,16 +29,10 @@ func newRig(t *testing.T, functions ...sim.Function) *rig {
 
 func platformRig(t *testing.T, p sim.Platform) *rig {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
-	roots := n.Roots("test")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { must(t, sys.Close()) })
-	return &rig{Node: n, roots: roots, src: host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: nvidia}}
+	n, _ := simtest.Node(t, p)
+	src := simtest.Source(t, n)
+	src.Wanted = nvidia
+	return &rig{Node: n, roots: n.Roots("test"), src: src}
 }
 
 // nvidia wants GPUs and NVSwitches.

@@ -2,13 +2,11 @@ package host_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // BenchmarkNetwork measures a full look at a node with 2,048 VFs: half of them on the kernel's
@@ -65,22 +63,8 @@ func networkNode(b *testing.B, count int) host.Source {
 		}
 		functions = append(functions, f)
 	}
-	dir, err := sim.TempDir()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { os.RemoveAll(dir) })
-	n, err := sim.New(dir, sim.Platform{Name: "VFs", Functions: functions, DefaultRoute: "p0"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	roots := n.Roots("bench")
-	sys, err := sysfs.Open(roots.Sys)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { sys.Close() })
-	return host.Source{
-		Sys: sys, Dev: devfs.Dir(roots.Dev), Wanted: adapters, Network: adapters, Links: n.Links,
-	}
+	n, _ := simtest.Node(b, sim.Platform{Name: "VFs", Functions: functions, DefaultRoute: "p0"})
+	src := simtest.Source(b, n)
+	src.Wanted, src.Network, src.Links = adapters, adapters, n.Links
+	return src
 }

@@ -1,19 +1,16 @@
 package inventory_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/inventory"
 	"kata-device-plugin/internal/nic"
 	"kata-device-plugin/internal/nicconfig"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 func addr(t testing.TB, s string) pci.Address {
@@ -26,20 +23,11 @@ func addr(t testing.TB, s string) pci.Address {
 // node lays out a machine and returns a source that looks at all that any program may want.
 func node(t testing.TB, p sim.Platform) (*sim.Node, host.Source) {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
-	roots := n.Roots("test")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { must(t, sys.Close()) })
-	table := declare.Passthrough()
-	return n, host.Source{
-		Sys: sys, Dev: devfs.Dir(roots.Dev), Network: nic.Wants, Links: n.Links,
-		Wanted: func(id host.Identity) bool { return table.Wants(id) || nic.Wants(id) },
-	}
+	n, _ := simtest.Node(t, p)
+	table, src := declare.Passthrough(), simtest.Source(t, n)
+	src.Network, src.Links = nic.Wants, n.Links
+	src.Wanted = func(id host.Identity) bool { return table.Wants(id) || nic.Wants(id) }
+	return n, src
 }
 
 func platform(t testing.TB, name string) sim.Platform {

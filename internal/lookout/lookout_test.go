@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
-	"kata-device-plugin/internal/sysfs"
+	"kata-device-plugin/internal/sim/simtest"
 )
 
 // node is a simulated node, with what to look at on it.
@@ -25,19 +24,9 @@ type node struct {
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	p, err := sim.PlatformByName("hgx-h100")
-	must(t, err)
-	n, err := sim.New(dir, p)
-	must(t, err)
-	roots := n.Roots("lookout")
-	sys, err := sysfs.Open(roots.Sys)
-	must(t, err)
-	t.Cleanup(func() { sys.Close() })
-	return &node{Node: n, roots: roots, config: lookout.Config{
-		Source: host.Source{Sys: sys, Dev: devfs.Dir(roots.Dev)},
+	n, _ := simtest.Node(t, simtest.Preset(t, "hgx-h100"))
+	return &node{Node: n, roots: n.Roots("lookout"), config: lookout.Config{
+		Source: simtest.Source(t, n),
 		Times:  lookout.DefaultTimes(),
 	}}
 }

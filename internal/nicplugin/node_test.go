@@ -20,6 +20,7 @@ import (
 	"kata-device-plugin/internal/lookout"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 	"kata-device-plugin/internal/witness"
 )
 
@@ -40,15 +41,7 @@ func bare(resource, _ string) bool { return strings.HasSuffix(resource, "/net") 
 
 func newNode(t testing.TB, p sim.Platform) *node {
 	t.Helper()
-	dir, err := sim.TempDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	n, err := sim.New(dir, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, dir := simtest.Node(t, p)
 	roots := n.Roots("nic-device-plugin")
 	etc := filepath.Join(dir, "etc")
 	must(t, os.MkdirAll(roots.Run, 0o755), os.MkdirAll(etc, 0o755))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/prepare"
 	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 	"kata-device-plugin/internal/sysfs"
 )
 
@@ -53,14 +53,8 @@ type rig struct {
 
 func newRig(t testing.TB, platform string) *rig {
 	t.Helper()
-	dir, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	p, err := sim.PlatformByName(platform)
-	must(t, err)
-	n, err := sim.New(filepath.Join(dir, "node"), p)
-	must(t, err)
-	r := open(t, filepath.Join(dir, "node"))
+	n, root := simtest.Node(t, simtest.Preset(t, platform))
+	r := open(t, root)
 	r.Node = n
 	return r
 }

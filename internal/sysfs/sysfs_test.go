@@ -14,21 +14,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kata-device-plugin/internal/sim"
+	"kata-device-plugin/internal/sim/simtest"
 	"kata-device-plugin/internal/sysfs"
 )
 
 // open lays out a machine and opens its sysfs.
 func open(t *testing.T, platform string) (fsys *sysfs.FS, dir string) {
 	t.Helper()
-	p, err := sim.PlatformByName(platform)
-	must(t, err)
-	tmp, err := sim.TempDir()
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(tmp)) })
-	n, err := sim.New(filepath.Join(tmp, "node"), p)
-	must(t, err)
-	_, err = n.AddMdev("83b8f4f2-509f-382f-3c1e-e6bfe0fa1001")
+	n, _ := simtest.Node(t, simtest.Preset(t, platform))
+	_, err := n.AddMdev("83b8f4f2-509f-382f-3c1e-e6bfe0fa1001")
 	must(t, err)
 	dir = n.Roots("test").Sys
 	return reopen(t, dir), dir
