@@ -2,7 +2,6 @@ package arch
 
 import (
 	"debug/elf"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,10 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "write the dependency lists in testdata anew")
 
 const (
 	module = "kata-device-plugin"
@@ -182,20 +179,7 @@ func TestForbiddenPackagesAreNoticed(t *testing.T) {
 func TestDependencyLists(t *testing.T) {
 	for _, program := range commands(t) {
 		t.Run(program, func(t *testing.T) {
-			file := filepath.Join("testdata", program+".deps")
-			got := dependencyList(program, linked(t, program))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatalf("read the dependency list (go test ./internal/arch -update writes it): %v", err)
-			}
-			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("what it links is not what is committed. If that is meant, run go test ./internal/arch -update (-want +got):\n%s", diff)
-			}
+			golden.Assert(t, dependencyList(program, linked(t, program)), program+".deps")
 		})
 	}
 }

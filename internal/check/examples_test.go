@@ -2,21 +2,18 @@ package check_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/check"
 	"kata-device-plugin/internal/manifest"
 	"kata-device-plugin/internal/report"
 )
-
-var update = flag.Bool("update", false, "write the expected texts in testdata anew")
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -58,21 +55,14 @@ func TestExamples(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			must(t, err)
-			golden, err := filepath.Abs(strings.TrimSuffix(file, ".yaml") + ".txt")
+			expected, err := filepath.Abs(strings.TrimSuffix(file, ".yaml") + ".txt")
 			must(t, err)
 			complete, o := options(string(text))
 			r := check.Run(load(t, string(text), complete...), o)
 			r.Skipped = nil // a check more or less is of no interest here
 			var got bytes.Buffer
 			must(t, report.Text(&got, r, report.TextOptions{}))
-			if *update {
-				must(t, os.WriteFile(golden, got.Bytes(), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			golden.Assert(t, got.String(), expected)
 		})
 	}
 }

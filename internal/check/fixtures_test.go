@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/capture"
 	"kata-device-plugin/internal/check"
@@ -89,7 +89,7 @@ func (f fixture) run(t *testing.T) *check.Result {
 func TestFixtures(t *testing.T) {
 	for _, f := range fixtures(t) {
 		t.Run(f.id+"/"+f.name, func(t *testing.T) {
-			golden, err := filepath.Abs(f.file(".txt"))
+			expected, err := filepath.Abs(f.file(".txt"))
 			must(t, err)
 			r := f.run(t)
 			has := slices.ContainsFunc(r.Findings, func(found check.Finding) bool { return found.ID == f.id })
@@ -105,14 +105,7 @@ func TestFixtures(t *testing.T) {
 			r.Skipped = nil // a check more or less is of no interest here
 			var got bytes.Buffer
 			must(t, report.Text(&got, r, report.TextOptions{}))
-			if *update {
-				must(t, os.WriteFile(golden, got.Bytes(), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			golden.Assert(t, got.String(), expected)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/capture"
 	"kata-device-plugin/internal/collect"
@@ -75,22 +75,6 @@ func sealed(body string) string {
 	return fmt.Sprintf("sha256:%x %d\n%s", sha256.Sum256([]byte(body)), len(body), body)
 }
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden holds a text against a file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o755), os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (go test -update writes it; -want +got):\n%s", file, diff)
-	}
-}
-
 // steady is what of a capture is the same each time, and on each machine.
 func steady(t *testing.T, c *capture.Capture) string {
 	t.Helper()
@@ -105,8 +89,8 @@ func steady(t *testing.T, c *capture.Capture) string {
 func TestBusyNode(t *testing.T) {
 	r, kubelet, plugins := busy(t)
 	c := r.capture(t)
-	golden(t, "busy.txt", steady(t, c))
-	golden(t, "busy-redacted.txt", steady(t, again(t, capture.Redact(c, []byte("salt")))))
+	golden.Assert(t, steady(t, c), "busy.txt")
+	golden.Assert(t, steady(t, again(t, capture.Redact(c, []byte("salt")))), "busy-redacted.txt")
 	if strings.Contains(written(t, c), "s3cr3t") {
 		t.Error("a secret is in the capture")
 	}

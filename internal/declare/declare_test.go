@@ -2,14 +2,9 @@ package declare_test
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
@@ -18,8 +13,6 @@ import (
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sim/simtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func must(t *testing.T, errs ...error) {
 	t.Helper()
@@ -42,20 +35,6 @@ func node(t *testing.T, p sim.Platform) (*sim.Node, host.Source) {
 	src := simtest.Source(t, n)
 	src.Wanted = declare.Passthrough().Wants
 	return n, src
-}
-
-// golden compares a text with a file, or writes the file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		must(t, os.WriteFile(name, []byte(got), 0o644)) //nolint:gosec // it is source code
-	}
-	want, err := os.ReadFile(name)
-	must(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s, -update writes it anew (-want +got):\n%s", name, diff)
-	}
 }
 
 // TestTable has exactly what is passed through, and what looks like it and is not.

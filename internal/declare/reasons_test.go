@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gotest.tools/v3/golden"
+
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
@@ -121,7 +123,7 @@ func TestReasons(t *testing.T) {
 		seen[x.ID] = true
 		fmt.Fprintf(&b, "  %s %s\n", x.Device, x)
 	}
-	golden(t, "reasons.golden", b.String())
+	golden.Assert(t, b.String(), "reasons.golden")
 	nics := []finding.Kind{ // those of packages nic and dra
 		finding.SharesGroup(), finding.ComesWith(),
 		finding.HostInUse(), finding.RDMAIncomplete(), finding.NoDriver(), finding.NodeMissing(), finding.Unseen(), finding.ReplacedByVFs(),

@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/capture"
 	"kata-device-plugin/internal/collect"
@@ -41,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 		if !changed {
 			continue
 		}
-		if !*update {
+		if !golden.FlagUpdate() {
 			t.Errorf("%s: commands print something else: go test ./internal/docs -run TestTranscripts -update", p.Name)
 			continue
 		}
@@ -72,8 +73,6 @@ func line(lines []string, at int) string {
 	}
 	return lines[at]
 }
-
-var update = flag.Bool("update", false, "write the outputs in the documents anew")
 
 // isTranscript says whether a block shows what this repository's program prints.
 func isTranscript(b docs.Block) bool {
@@ -135,7 +134,7 @@ func TestBroken(t *testing.T) {
 	_, err = c.WriteTo(&text)
 	must(t, err)
 	const name = "docs/examples/broken.snapshot"
-	if *update {
+	if golden.FlagUpdate() {
 		must(t, os.WriteFile(filepath.Join(top, name), []byte(text.String()), 0o644))
 	}
 	dir := workspace(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,7 +19,6 @@ import (
 )
 
 var (
-	update   = flag.Bool("update", false, "write the golden files anew")
 	seedFlag = flag.Uint64("seed", 0, "seed of the random test; 0 takes $SEED, or a new one")
 )
 
@@ -90,20 +88,6 @@ func offers(i *dra.Inventory) []dra.Offer {
 		all = append(all, dra.Offer{Device: &i.Devices[k]})
 	}
 	return all
-}
-
-// golden compares a text with a file, or writes the file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		must(t, os.WriteFile(name, []byte(got), 0o644)) //nolint:gosec // it is source code
-	}
-	want, err := os.ReadFile(name)
-	must(t, err)
-	if got != string(want) {
-		t.Errorf("%s is another one; run with -update and read the difference. Got:\n%s", name, got)
-	}
 }
 
 // identities by name.

@@ -3,6 +3,7 @@ package dra_test
 import (
 	"testing"
 
+	"gotest.tools/v3/golden"
 	resourceapi "k8s.io/api/resource/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
@@ -28,7 +29,7 @@ func TestPlatforms(t *testing.T) {
 			}
 			got, err := yaml.Marshal(text)
 			must(t, err)
-			golden(t, name+".yaml", string(got))
+			golden.Assert(t, string(got), name+".yaml")
 
 			// Nothing has changed, so nothing is to be written.
 			for what, s := range map[string]*dra.Inventory{

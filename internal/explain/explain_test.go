@@ -3,7 +3,6 @@ package explain_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/capture"
 	"kata-device-plugin/internal/check"
@@ -21,8 +20,6 @@ import (
 	"kata-device-plugin/internal/inventory"
 	"kata-device-plugin/internal/manifest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
@@ -104,19 +101,6 @@ func (f fixture) explain(t testing.TB, nodes ...explain.Node) *explain.Report {
 	return r
 }
 
-// golden compares with a file, or writes it.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		must(t, os.WriteFile(file, got, 0o600))
-	}
-	want, err := os.ReadFile(file)
-	must(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 // TestFixtures: each input is explained as the text beside it says.
 func TestFixtures(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -127,7 +111,7 @@ func TestFixtures(t *testing.T) {
 			r := read(t, file).explain(t)
 			var got bytes.Buffer
 			must(t, explain.Text(&got, r, explain.TextOptions{Now: now(), Width: 100}))
-			golden(t, strings.TrimSuffix(file, "yaml")+"txt", got.Bytes())
+			golden.Assert(t, got.String(), strings.TrimSuffix(filepath.Base(file), "yaml")+"txt")
 			lawful(t, r)
 		})
 	}
@@ -198,7 +182,7 @@ func TestChecks(t *testing.T) {
 func TestJSON(t *testing.T) {
 	var got bytes.Buffer
 	must(t, explain.JSON(&got, read(t, "testdata/free.yaml").explain(t)))
-	golden(t, "testdata/free.json", got.Bytes())
+	golden.Assert(t, got.String(), "free.json")
 }
 
 // TestNotFound: the error says where was searched, and what is near.

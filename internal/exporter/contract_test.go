@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/nodestate"
@@ -91,7 +92,7 @@ func TestDocumented(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table between %q and %q", file, begin, end)
 	}
-	if *update {
+	if golden.FlagUpdate() {
 		must(t, os.WriteFile(file, []byte(before+begin+Markdown()+end+after), 0o644))
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gotest.tools/v3/golden"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"kata-device-plugin/internal/cdi"
@@ -66,7 +67,7 @@ func TestDevicePlugin(t *testing.T) {
 	n.pass(0)
 	n.want("allocations_not_released", `{source="cdi_specs"} 0`, `{source="checkpoint"} 0`, `{source="claim_records"} 0`) // it may be about to be tidied up
 	n.pass(2 * time.Minute)
-	golden(t, "hgx-h100.prom", n.text())
+	golden.Assert(t, n.text(), "hgx-h100.prom")
 }
 
 // TestUnhealthy: a GPU whose companion the host has, and another plugin with the same resource.
@@ -80,7 +81,7 @@ func TestUnhealthy(t *testing.T) {
 		n.want("resource_contested_devices") // it may be about to change
 	}
 	n.pass(time.Minute)
-	golden(t, "workstation.prom", n.text())
+	golden.Assert(t, n.text(), "workstation.prom")
 }
 
 // record writes records of the DRA driver's claims.
@@ -148,7 +149,7 @@ func TestClaims(t *testing.T) {
 	})
 	n.pass(0)
 	n.pass(2 * time.Minute)
-	golden(t, "hgx-h200-dra.prom", n.text())
+	golden.Assert(t, n.text(), "hgx-h200-dra.prom")
 }
 
 const pools = `{
@@ -183,7 +184,7 @@ func TestNICs(t *testing.T) {
 		}
 	})
 	n.pass(10 * time.Second)
-	golden(t, "sriov-cpu.prom", n.text())
+	golden.Assert(t, n.text(), "sriov-cpu.prom")
 }
 
 // claimSpec writes the spec of a claim, as the DRA driver does.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -37,8 +36,6 @@ import (
 	"kata-device-plugin/internal/sim"
 	"kata-device-plugin/internal/sysfs"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
@@ -308,18 +305,5 @@ func (n *node) want(name string, series ...string) {
 	n.t.Helper()
 	if diff := cmp.Diff(series, n.series(name)); diff != "" && len(series)+len(n.series(name)) > 0 {
 		n.t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o755), os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (go test -update writes it; -want +got):\n%s", file, diff)
 	}
 }

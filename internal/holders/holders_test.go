@@ -3,12 +3,11 @@ package holders_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/check"
 	"kata-device-plugin/internal/holders"
@@ -16,8 +15,6 @@ import (
 	"kata-device-plugin/internal/nodeview"
 	"kata-device-plugin/internal/podresources"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
@@ -37,7 +34,8 @@ func view(t *testing.T, text string, complete ...string) *check.View {
 	return check.Look(set, check.Options{})
 }
 
-func golden(t *testing.T, name string, l *holders.List) {
+// written holds what is written of a list against the files of a name.
+func written(t *testing.T, name string, l *holders.List) {
 	t.Helper()
 	for ext, write := range map[string]func(*bytes.Buffer) error{
 		".txt":  func(b *bytes.Buffer) error { return holders.Table(b, l) },
@@ -45,15 +43,7 @@ func golden(t *testing.T, name string, l *holders.List) {
 	} {
 		var got bytes.Buffer
 		must(t, write(&got))
-		file := "testdata/" + name + ext
-		if *update {
-			must(t, os.WriteFile(file, got.Bytes(), 0o600))
-		}
-		want, err := os.ReadFile(file)
-		must(t, err)
-		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		golden.Assert(t, got.String(), name+ext)
 	}
 }
 
@@ -83,7 +73,7 @@ func TestKubelet(t *testing.T) {
 		return map[string]string{"gpu.example/a/one": "0000:51:00.0"}[driver+"/"+pool+"/"+device]
 	}
 	all := []podresources.Device{{Resource: gpu, ID: "0000:41:00.0"}, {Resource: gpu, ID: "0000:42:00.0"}, {Resource: "rdma/shared", ID: "3"}}
-	golden(t, "kubelet", holders.FromNodes(names, node("a", nodeview.Kubelet{Pods: pods, Allocatable: all}),
+	written(t, "kubelet", holders.FromNodes(names, node("a", nodeview.Kubelet{Pods: pods, Allocatable: all}),
 		node("b", nodeview.Kubelet{AllocatableErr: errors.New("kubelet was not asked")}),
 		node("c", nodeview.Kubelet{PodsErr: errors.New("kubelet was not asked"), Allocatable: all})))
 }
@@ -92,16 +82,16 @@ func TestKubelet(t *testing.T) {
 func TestObjects(t *testing.T) {
 	text, err := os.ReadFile("testdata/cluster.yaml")
 	must(t, err)
-	golden(t, "cluster", holders.FromObjects(view(t, string(text), "nodes", "pods", "resourceclaims", "resourceslices")))
+	written(t, "cluster", holders.FromObjects(view(t, string(text), "nodes", "pods", "resourceclaims", "resourceslices")))
 	// Without all pods and claims nobody can say what is left.
-	golden(t, "open", holders.FromObjects(view(t, string(text))))
+	written(t, "open", holders.FromObjects(view(t, string(text))))
 }
 
 // TestRequests: a container has what the claim has for its request, and nothing else of the claim.
 func TestRequests(t *testing.T) {
 	text, err := os.ReadFile("testdata/requests.yaml")
 	must(t, err)
-	golden(t, "requests", holders.FromObjects(view(t, string(text), "nodes", "pods", "resourceclaims", "resourceslices")))
+	written(t, "requests", holders.FromObjects(view(t, string(text), "nodes", "pods", "resourceclaims", "resourceslices")))
 }
 
 // TestBoth: a kubelet that was asked knows its node best, but for the devices of claims that no pod has
@@ -121,7 +111,7 @@ func TestBoth(t *testing.T) {
 		}}}},
 	}
 	all := []podresources.Device{{Resource: gpu, ID: "1"}, {Resource: gpu, ID: "2"}, {Resource: gpu, ID: "3"}}
-	golden(t, "both", holders.FromBoth(v, node("a", nodeview.Kubelet{Pods: pods, Allocatable: all})))
+	written(t, "both", holders.FromBoth(v, node("a", nodeview.Kubelet{Pods: pods, Allocatable: all})))
 }
 
 // TestSum: of each resource of each node the rows have as many as are allocatable.

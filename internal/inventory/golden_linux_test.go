@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	"sigs.k8s.io/yaml"
 
 	"kata-device-plugin/internal/inventory"
@@ -19,11 +20,11 @@ func TestPresets(t *testing.T) {
 			_, src := node(t, p)
 			i := take(t, src, inventory.Input{NICs: rules(t, network)})
 			for _, f := range []inventory.Format{inventory.Table, inventory.Wide, inventory.Tree, inventory.Name} {
-				golden(t, p.Name+"."+string(f), write(t, i, f, inventory.Options{}))
+				golden.Assert(t, write(t, i, f, inventory.Options{}), p.Name+"."+string(f))
 			}
 			if p.Name == "workstation" || p.Name == "adapters" || p.Name == "gb200" {
-				golden(t, p.Name+".json", write(t, i, inventory.JSON, inventory.Options{}))
-				golden(t, p.Name+".yaml", write(t, i, inventory.YAML, inventory.Options{}))
+				golden.Assert(t, write(t, i, inventory.JSON, inventory.Options{}), p.Name+".json")
+				golden.Assert(t, write(t, i, inventory.YAML, inventory.Options{}), p.Name+".yaml")
 			}
 			roundTrip(t, i)
 			if again := take(t, src, inventory.Input{NICs: rules(t, network)}); !cmp.Equal(again, i) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gotest.tools/v3/golden"
+
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/inventory"
@@ -334,7 +336,7 @@ func TestManyVFs(t *testing.T) {
 	must(t, n.Unbind(addr(t, "0000:31:01.3")))
 	i := take(t, src, inventory.Input{NICs: rules(t, network)})
 	text := write(t, i, inventory.Tree, inventory.Options{})
-	golden(t, "vfs.tree", text)
+	golden.Assert(t, text, "vfs.tree")
 	if lines := strings.Count(text, "\n"); lines > 60 {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}

@@ -2,38 +2,21 @@ package inventory_test
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"gotest.tools/v3/golden"
+
 	"kata-device-plugin/internal/inventory"
 	"kata-device-plugin/internal/pci"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// golden compares a text with a file, or writes the file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		must(t, os.WriteFile(name, []byte(got), 0o644)) //nolint:gosec // it is source code
-	}
-	want, err := os.ReadFile(name)
-	must(t, err)
-	if got != string(want) {
-		t.Errorf("%s is another one; run with -update and read the difference. Got:\n%s", name, got)
 	}
 }
 
@@ -178,8 +161,8 @@ func TestFullDisk(t *testing.T) {
 
 func TestSmall(t *testing.T) {
 	for _, f := range []inventory.Format{inventory.Table, inventory.Tree} {
-		golden(t, "small."+string(f), write(t, small(), f, inventory.Options{Width: 100, Color: true}))
-		golden(t, "small-ascii."+string(f), write(t, small(), f, inventory.Options{Width: 80, ASCII: true}))
+		golden.Assert(t, write(t, small(), f, inventory.Options{Width: 100, Color: true}), "small."+string(f))
+		golden.Assert(t, write(t, small(), f, inventory.Options{Width: 80, ASCII: true}), "small-ascii."+string(f))
 	}
 }
 

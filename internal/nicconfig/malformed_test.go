@@ -3,7 +3,6 @@ package nicconfig
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 type malformed struct{ name, config, problem string }
 
@@ -61,7 +59,7 @@ func TestMalformed(t *testing.T) {
 			continue
 		}
 		got := problems[0].Error()
-		if fmt.Fprintf(&out, "== %s\n%s-- %s\n", m.name, m.config, got); got != m.problem && !*update {
+		if fmt.Fprintf(&out, "== %s\n%s-- %s\n", m.name, m.config, got); got != m.problem && !golden.FlagUpdate() {
 			t.Errorf("%s:\ngot  %s\nwant %s", m.name, got, m.problem)
 		}
 		if p := problems[0]; p.Line == 0 || p.Column == 0 || p.Remedy == "" || p.What == "" || p.File != "config.json" {
@@ -72,7 +70,7 @@ func TestMalformed(t *testing.T) {
 		}
 		seen[m.config] = m.name
 	}
-	if *update {
+	if golden.FlagUpdate() {
 		if err := os.WriteFile(filepath.Join("testdata", "malformed.txt"), []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"gotest.tools/v3/golden"
+
 	"kata-device-plugin/internal/inventory"
 	"kata-device-plugin/internal/picture"
 	"kata-device-plugin/internal/sim"
@@ -24,7 +26,7 @@ func TestPictures(t *testing.T) {
 	for name, i := range machines(t) {
 		t.Run(name, func(t *testing.T) {
 			text := draw(t, i, picture.Options{})
-			golden(t, name+".svg", text)
+			golden.Assert(t, text, name+".svg")
 			sound(t, i, text)
 			sound(t, i, draw(t, i, picture.Options{Links: true, Prefix: "n1"}))
 		})
@@ -35,7 +37,7 @@ func TestPictures(t *testing.T) {
 func TestLinks(t *testing.T) {
 	i := troubled(t)
 	with := draw(t, i, picture.Options{Links: true})
-	golden(t, "links.svg", with)
+	golden.Assert(t, with, "links.svg")
 	for k := range i.Functions {
 		a := i.Functions[k].Address
 		if n := strings.Count(with, `<a href="#`+picture.Anchor(a)+`">`); n != 1 {

@@ -3,11 +3,8 @@ package picture_test
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,26 +15,10 @@ import (
 	"kata-device-plugin/internal/picture"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// golden compares a text with a file, or writes the file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		must(t, os.WriteFile(name, []byte(got), 0o644)) //nolint:gosec // it is source code
-	}
-	want, err := os.ReadFile(name)
-	must(t, err)
-	if got != string(want) {
-		t.Errorf("%s is another one; run with -update and look at the picture", name)
 	}
 }
 

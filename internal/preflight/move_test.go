@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/manifest"
@@ -52,7 +53,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	golden(t, "move.txt", text(t, r))
+	golden.Assert(t, text(t, r), "move.txt")
 }
 
 // TestMoveClass: a class that is not there is missed, and one that only the input lacks is not said to be
@@ -147,5 +148,5 @@ func TestCompare(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what lacks (-want +got):\n%s", diff)
 	}
-	golden(t, "compare.txt", text(t, r))
+	golden.Assert(t, text(t, r), "compare.txt")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/capture"
 	"kata-device-plugin/internal/check"
@@ -21,8 +21,6 @@ import (
 	"kata-device-plugin/internal/preflight"
 	"kata-device-plugin/internal/report"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func must(t testing.TB, errs ...error) {
 	t.Helper()
@@ -103,19 +101,6 @@ func text(t testing.TB, r *preflight.Report) string {
 	return b.String()
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		must(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	must(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (go test -update writes it; -want +got):\n%s", file, diff)
-	}
-}
-
 // TestReady: where all is in order every answer is yes but one, which somebody who knows has to give.
 func TestReady(t *testing.T) {
 	r := preflight.Run(ready(t).input(t))
@@ -131,7 +116,7 @@ func TestReady(t *testing.T) {
 	if len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
-	golden(t, "ready.txt", text(t, r))
+	golden.Assert(t, text(t, r), "ready.txt")
 }
 
 // TestNothing: where nothing is known no answer is yes, or no.
@@ -145,7 +130,7 @@ func TestNothing(t *testing.T) {
 	if !r.Incomplete() || len(r.Findings) > 0 {
 		t.Errorf("found %v", r.Findings)
 	}
-	golden(t, "nothing.txt", text(t, r))
+	golden.Assert(t, text(t, r), "nothing.txt")
 }
 
 // TestUncaptured: of a node without a capture nothing is known that only a capture has, whatever is known

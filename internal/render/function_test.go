@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 )
 
 // TestFunction: a file has an input and what the function writes, or the error as well.
@@ -24,7 +25,7 @@ func TestFunction(t *testing.T) {
 			if err != nil {
 				got = append(got, section{"error", err.Error() + "\n"})
 			}
-			if *update {
+			if golden.FlagUpdate() {
 				writeSections(t, file, got)
 			} else if diff := cmp.Diff(sections, got, cmp.AllowUnexported(section{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

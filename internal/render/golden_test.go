@@ -1,7 +1,6 @@
 package render
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // section is a part of a golden file: a line "-- name --", and the text up to the next one.
 type section struct{ name, text string }
@@ -110,11 +108,11 @@ func TestCases(t *testing.T) {
 			for _, way := range order {
 				got := outcome(t, input, ways[way])
 				kept = append(kept, section{way, got})
-				if diff := cmp.Diff(want[way], got); diff != "" && !*update {
+				if diff := cmp.Diff(want[way], got); diff != "" && !golden.FlagUpdate() {
 					t.Errorf("%s (-want +got):\n%s", way, diff)
 				}
 			}
-			if *update {
+			if golden.FlagUpdate() {
 				writeSections(t, file, kept)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	"sigs.k8s.io/yaml"
 )
 
@@ -21,7 +22,7 @@ func TestKueue(t *testing.T) {
 	must(t, err)
 	got := []section{sections[0], {"objects", string(files.Objects)}, {"configuration", string(files.Configuration)},
 		{"notes", strings.Join(files.Notes, "\n") + "\n"}}
-	if *update {
+	if golden.FlagUpdate() {
 		writeSections(t, file, got)
 	} else if diff := cmp.Diff(sections, got, cmp.AllowUnexported(section{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

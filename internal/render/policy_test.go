@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 	resourcev1 "k8s.io/api/resource/v1"
 )
 
@@ -33,7 +34,7 @@ func TestPolicyProblems(t *testing.T) {
 			t.Errorf("%s: %+v lacks something", s.name, problem)
 		}
 		got := err.Error() + "\n"
-		if !*update && (i+1 >= len(sections) || sections[i+1].text != got) {
+		if !golden.FlagUpdate() && (i+1 >= len(sections) || sections[i+1].text != got) {
 			t.Errorf("%s:\n%s", s.name, got)
 		}
 		out = append(out, s, section{"problem", got})
@@ -41,7 +42,7 @@ func TestPolicyProblems(t *testing.T) {
 	if n < 35 {
 		t.Errorf("only %d policies", n)
 	}
-	if *update {
+	if golden.FlagUpdate() {
 		writeSections(t, file, out)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gotest.tools/v3/golden"
 )
 
 // TestRefused: what cannot be rendered without loss is refused with its place, the reason and what to do. The
@@ -43,7 +45,7 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		got := err.Error() + "\n"
-		if !*update && (i+1 >= len(sections) || sections[i+1].name != "refused" || sections[i+1].text != got) {
+		if !golden.FlagUpdate() && (i+1 >= len(sections) || sections[i+1].name != "refused" || sections[i+1].text != got) {
 			t.Errorf("%s:\n%s", s.name, got)
 		}
 		out = append(out, s, section{"refused", got})
@@ -51,7 +53,7 @@ func TestRefused(t *testing.T) {
 	if n < 35 {
 		t.Errorf("only %d inputs", n)
 	}
-	if *update {
+	if golden.FlagUpdate() {
 		writeSections(t, file, out)
 	}
 }

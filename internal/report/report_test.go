@@ -4,21 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gotest.tools/v3/golden"
 
 	"kata-device-plugin/internal/check"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/manifest"
 	"kata-device-plugin/internal/report"
 )
-
-var update = flag.Bool("update", false, "write the expected texts in testdata anew")
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -52,15 +48,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			must(t, write(&got))
-			file := filepath.Join("testdata", name)
-			if *update {
-				must(t, os.WriteFile(file, got.Bytes(), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			golden.Assert(t, got.String(), name)
 		})
 	}
 }
