@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kata-device-plugin/test/peer/wire"
+	"kata-device-plugin/test/pki"
 )
 
 // Files in the configuration of a control plane and of a node that has joined one.
@@ -40,7 +41,7 @@ type ControlPlane struct {
 
 	etcd, api, controllers, scheduler service
 
-	ca      *authority
+	ca      *pki.Authority
 	config  *rest.Config
 	client  kubernetes.Interface
 	nodes   map[string]int // name to place on the bridge
@@ -116,27 +117,27 @@ func (c *ControlPlane) bring(ctx context.Context, p *Programs, done func(step st
 
 // identities makes the cluster's certificates, and the admin's client.
 func (c *ControlPlane) identities() (err error) {
-	if c.ca, err = newAuthority(); err != nil {
+	if c.ca, err = pki.New("peer"); err != nil {
 		return err
 	}
-	server, err := c.ca.issue("kube-apiserver", nil, wire.BridgeAddress, "127.0.0.1", "10.96.0.1", "kubernetes.default.svc")
+	server, err := c.ca.Issue("kube-apiserver", nil, wire.BridgeAddress, "127.0.0.1", "10.96.0.1", "kubernetes.default.svc")
 	if err != nil {
 		return err
 	}
-	toKubelet, err := c.ca.issue("kube-apiserver-kubelet-client", []string{"system:masters"})
+	toKubelet, err := c.ca.Issue("kube-apiserver-kubelet-client", []string{"system:masters"})
 	if err != nil {
 		return err
 	}
-	tokens, err := privateKey(c.ca.key)
+	tokens, err := c.ca.Key()
 	if err != nil {
 		return err
 	}
 	files := map[string]string{
 		caFile:        string(c.ca.PEM),
-		"api.crt":     string(server.cert),
-		"api.key":     string(server.key),
-		"kubelet.crt": string(toKubelet.cert),
-		"kubelet.key": string(toKubelet.key),
+		"api.crt":     string(server.Cert),
+		"api.key":     string(server.Key),
+		"kubelet.crt": string(toKubelet.Cert),
+		"kubelet.key": string(toKubelet.Key),
 		"tokens.key":  string(tokens),
 	}
 	for _, user := range []string{controllers, scheduler} {
@@ -162,25 +163,25 @@ func (c *ControlPlane) Client() kubernetes.Interface { return c.client }
 
 // ConfigFor is the way to the API server as some user in some groups.
 func (c *ControlPlane) ConfigFor(user string, groups ...string) (*rest.Config, error) {
-	id, err := c.ca.issue(user, groups)
+	id, err := c.ca.Issue(user, groups)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
 		Host: apiURL, Dial: c.dial, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.PEM, CertData: id.cert, KeyData: id.key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.PEM, CertData: id.Cert, KeyData: id.Key},
 	}, nil
 }
 
 // kubeconfig is the file by which a program finds the API server and is known to it.
 func (c *ControlPlane) kubeconfig(user string, groups ...string) (string, error) {
-	id, err := c.ca.issue(user, groups)
+	id, err := c.ca.Issue(user, groups)
 	if err != nil {
 		return "", err
 	}
 	text, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"peer": {Server: apiURL, CertificateAuthorityData: c.ca.PEM}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: id.cert, ClientKeyData: id.key}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: id.Cert, ClientKeyData: id.Key}},
 		Contexts:       map[string]*clientcmdapi.Context{"peer": {Cluster: "peer", AuthInfo: user}},
 		CurrentContext: "peer",
 	})
