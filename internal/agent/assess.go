@@ -47,11 +47,13 @@ func (a *Agent) assess(ctx context.Context, now time.Time) time.Duration {
 			sooner(o.retry.Sub(now))
 		}
 	}
+	ready, why := a.ready(found)
+	// Only after the last look at the endpoints: they end because ctx has, so whatever of their end
+	// was seen, ctx has ended by now, and that is no trouble.
 	if ctx.Err() != nil {
-		return wait // the endpoints end as well: what is seen now is not trouble
+		return wait
 	}
 	a.report.findings(found, faults)
-	ready, why := a.ready(found)
 	// What is passing may be so from the start: nobody is told that all is well before it is
 	// known. A program that was ready stays so until it has lasted.
 	ready = ready && (a.report.WasReady() || !slices.ContainsFunc(a.findings, func(f finding.Finding) bool { return f.Blocks }))

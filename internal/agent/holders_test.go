@@ -59,16 +59,16 @@ func TestHoldersAfterGrant(t *testing.T) {
 			}
 		}
 	}()
-	for _, id := range n.Healthy(gpu) {
-		if _, err := n.Allocate(gpu, id); err != nil {
-			t.Error(err)
+	for enough := false; !enough; { // a busy machine looks more seldom
+		for _, id := range n.Healthy(gpu) {
+			if _, err := n.Allocate(gpu, id); err != nil {
+				t.Error(err)
+			}
 		}
+		mu.Lock()
+		enough = told >= 20
+		mu.Unlock()
 	}
 	close(stop)
 	<-done
-	mu.Lock()
-	defer mu.Unlock()
-	if told < 20 {
-		t.Errorf("it was told %d times, which is too few to tell", told)
-	}
 }
