@@ -15,6 +15,7 @@ import (
 	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/journal"
+	"kata-device-plugin/internal/unixsock"
 	"kata-device-plugin/internal/web"
 )
 
@@ -107,6 +108,13 @@ func (o *Options) check(rest []string, types string) error {
 	}
 	if !filepath.IsAbs(o.Kubelet) {
 		return fmt.Errorf("--kubelet-dir %q: want an absolute path, the one that kubelet has too", o.Kubelet)
+	}
+	// The name of the second socket, which kubelet is told, nobody shortens.
+	d := Driver{options: *o}
+	for _, path := range socketsOf(d.registry(), d.data(), o.Pod) {
+		if long := len(path) - unixsock.MaxPath; long > 0 {
+			return fmt.Errorf("--kubelet-dir %s: it is too long by %d bytes for the socket %s", o.Kubelet, long, path)
+		}
 	}
 	wanted := strings.Split(types, ",")
 	for _, t := range wanted {

@@ -232,7 +232,7 @@ func (d *Driver) helperOptions(client kubernetes.Interface) []kubeletplugin.Opti
 		kubeletplugin.NodeName(d.options.Node),
 		kubeletplugin.RegistrarDirectoryPath(d.registry()),
 		kubeletplugin.PluginDataDirectoryPath(d.data()),
-		kubeletplugin.RegistrarListener(d.listen),
+		kubeletplugin.RegistrarListener(d.listenForRegistration),
 		kubeletplugin.PluginListener(d.listen),
 		kubeletplugin.GRPCVerbosity(-1),
 		// The records' lock does it, which sweeps and looks take as well.

@@ -25,6 +25,12 @@ func (d *Driver) listen(_ context.Context, path string) (net.Listener, error) {
 	return &socket{Listener: l, path: path}, nil
 }
 
+// listenForRegistration does so in kubelet's registry, at the name that socketsOf gives. kubelet looks into the
+// directory, so nobody has to be told the name.
+func (d *Driver) listenForRegistration(ctx context.Context, _ string) (net.Listener, error) {
+	return d.listen(ctx, socketsOf(d.registry(), d.data(), d.options.Pod)[0])
+}
+
 // socket takes its name with it when it is closed, as the helper expects.
 type socket struct {
 	net.Listener

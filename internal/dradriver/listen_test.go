@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -52,5 +54,55 @@ func TestSocketsAreKubeletsAlone(t *testing.T) {
 				t.Errorf("%s is left: %v", path, err)
 			}
 		}
+	}
+}
+
+// TestLongDirectories: whatever the length of kubelet's directory is, the driver serves, or its command
+// line is refused before anything is done.
+func TestLongDirectories(t *testing.T) {
+	const pod = "8a5f1a4e-5d60-4c35-8f2b-6a4f5d0c7e11"
+	base, err := os.MkdirTemp("", "k")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(base)) })
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
+	must(t, err)
+	const longest = 107 - len("/plugins/vfio.katacontainers.io/dra-"+pod+".sock") // docs/dra.md says 30
+	served := 0
+	for n := len(base) + 2; n < 128; n++ {
+		dir := base + "/" + strings.Repeat("d", n-len(base)-1)
+		o := Options{Kubelet: dir, Node: "n", Pod: pod, Poll: time.Second}
+		if err := o.check(nil, "gpu"); err != nil {
+			if !strings.Contains(err.Error(), "--kubelet-dir") || n <= longest {
+				t.Errorf("a directory of %d bytes is refused: %v", n, err)
+			}
+			continue
+		}
+		if n > longest {
+			t.Errorf("a directory of %d bytes is taken", n)
+		}
+		d := New("test", "v1", host.Roots{CDI: base}, o, slog.New(slog.DiscardHandler))
+		must(t, os.MkdirAll(d.registry(), 0o750))
+		must(t, os.MkdirAll(d.data(), 0o750))
+		helper, err := kubeletplugin.Start(d.logging(t.Context()), &plugin{feed: newFeed()}, d.helperOptions(client)...)
+		if err != nil {
+			t.Errorf("a directory of %d bytes: %v", n, err)
+			continue
+		}
+		served++
+		for _, path := range socketsOf(d.registry(), d.data(), pod) {
+			c, err := net.Dial("unix", path)
+			if err != nil {
+				t.Errorf("a directory of %d bytes: %v", n, err)
+				continue
+			}
+			must(t, c.Close())
+		}
+		helper.Stop()
+		if left, err := os.ReadDir(d.registry()); err != nil || len(left) > 0 {
+			t.Errorf("a directory of %d bytes: %v is left, %v", n, left, err)
+		}
+	}
+	if served < 8 {
+		t.Errorf("only %d lengths were tried", served)
 	}
 }

@@ -22,14 +22,16 @@ type serving struct {
 	begun   time.Time // when it was last started
 }
 
-// socketsOf are the paths that the helper gives a copy of the driver its sockets at: those of another
-// copy are in the same directories. pod is "" outside of a pod.
+// socketsOf are the paths of the sockets of a copy of the driver: those of another copy are in the same
+// directories. pod is "" outside of a pod. They are the helper's, but for the first where kubelet's
+// directory has 22 characters: the helper shortens what is longer than 108 bytes, of which a socket's
+// path has only 107. It is asked for the name in a directory that is longer by one.
 func socketsOf(registry, data, pod string) []string {
 	if pod == "" {
 		return []string{filepath.Join(registry, dra.Driver+"-reg.sock"), filepath.Join(data, "dra.sock")}
 	}
 	return []string{
-		filepath.Join(registry, kubeletplugin.RollingUpdateRegistrarSocketFile(registry, dra.Driver, types.UID(pod))),
+		filepath.Join(registry, kubeletplugin.RollingUpdateRegistrarSocketFile(registry+"+", dra.Driver, types.UID(pod))),
 		filepath.Join(data, "dra-"+pod+".sock"),
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPath is the longest path that a socket can be bound to: sun_path has 108 bytes
+// MaxPath is the longest path that a socket can be bound to: sun_path has 108 bytes
 // (unix(7)), and Go keeps one for the terminating zero.
-const maxPath = 107
+const MaxPath = 107
 
 // Listen makes a socket of mode 0600 and listens on it. Connections of a peer with
 // another uid than this process's are closed as soon as they are accepted: the
 // directories of plugin sockets are readable by more users than may talk to them.
 func Listen(path string, log *slog.Logger) (net.Listener, error) {
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("listen on %s: the path has %d bytes, a socket's may have %d; use a shorter directory", path, len(path), maxPath)
+	if len(path) > MaxPath {
+		return nil, fmt.Errorf("listen on %s: the path has %d bytes, a socket's may have %d; use a shorter directory", path, len(path), MaxPath)
 	}
 	lc := net.ListenConfig{Control: private}
 	l, err := lc.Listen(context.Background(), "unix", path)
