@@ -38,6 +38,22 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"number of nodes as text", "exporter: {updateStrategy: {rollingUpdate: {maxUnavailable: '1'}}}", []string{"/rollingUpdate/maxUnavailable"}},
 		{"more than all nodes", "exporter: {updateStrategy: {rollingUpdate: {maxUnavailable: 101%}}}", []string{"/rollingUpdate/maxUnavailable"}},
 		{"less than no node", "exporter: {updateStrategy: {rollingUpdate: {maxUnavailable: -1}}}", []string{"/rollingUpdate/maxUnavailable"}},
+		{"key of a label", "exporter: {podLabels: {'x y': a}}", []string{"'/exporter/podLabels'", "x y"}},
+		{"key of an annotation", "exporter: {podAnnotations: {'x y': a}}", []string{"'/exporter/podAnnotations'", "x y"}},
+		{"quantity", "exporter: {resources: {limits: {memory: lots}}}", []string{"/exporter/resources/limits/memory"}},
+		{"unit of a quantity", "exporter: {resources: {limits: {memory: 64MB}}}", []string{"/exporter/resources/limits/memory"}},
+		{"less than nothing", "exporter: {resources: {limits: {memory: -1}}}", []string{"/exporter/resources/limits/memory"}},
+		{"priority class", "exporter: {priorityClassName: High_Priority}", []string{"/exporter/priorityClassName"}},
+		{"name with an empty part", "exporter: {webConfigSecret: a..b}", []string{"/exporter/webConfigSecret"}},
+		{"path that leads up", "kubeletDir: /var/lib/../kubelet", []string{"/kubeletDir"}},
+		{"path with an empty part", "kubeletDir: /var//kubelet", []string{"/kubeletDir"}},
+		{"long path", only("draDriver", "") + "kubeletDir: /" + strings.Repeat("a", 30), []string{"kubeletDir", "31", "30"}},
+		{"registry with a scheme", "imageRegistry: 'https://r.example.com'", []string{"/imageRegistry"}},
+		{"registry with capitals", "imageRegistry: r.example.com/Devices", []string{"/imageRegistry"}},
+		{"repository with capitals", "exporter: {image: {repository: Exporter}}", []string{"/exporter/image/repository"}},
+		{"flag without its value", "exporter: {extraArgs: [--poll-interval]}", []string{"/exporter/extraArgs/0"}},
+		{"flag with an empty value", "exporter: {extraArgs: [--poll-interval=]}", []string{"/exporter/extraArgs/0"}},
+		{"flag that is on or off", "draDriver: {extraArgs: [--device-metadata=maybe]}", []string{"/draDriver/extraArgs/0"}},
 		{"long name", "exporter: {nameOverride: " + strings.Repeat("a", 64) + "}", []string{"/exporter/nameOverride"}},
 		{"long full name", "exporter: {fullnameOverride: " + strings.Repeat("a", 64) + "}", []string{"/exporter/fullnameOverride"}},
 		{"null", "kubeletDir: null", []string{"kubeletDir"}},
@@ -79,6 +95,23 @@ func TestUpdateStrategies(t *testing.T) {
 		"kataDevicePlugin: {updateStrategy: {rollingUpdate: null}}",
 		"kataDevicePlugin: {updateStrategy: null}",
 		only("draDriver", "updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}"),
+	} {
+		render(t, usual(values))
+	}
+}
+
+// TestValuesThatAreTaken: what looks odd and is right is not refused.
+func TestValuesThatAreTaken(t *testing.T) {
+	for _, values := range []string{
+		"kubeletDir: /data/.k/..k/kubelet_1@b", "kubeletDir: /a", "kubeletDir: /" + strings.Repeat("a", 60),
+		only("draDriver", "") + "kubeletDir: /" + strings.Repeat("a", 29),
+		"imageRegistry: localhost:5000", "imageRegistry: '[fd00::1]:5000/a'", "imageRegistry: R.example.com/a__b/c-d.e",
+		"kataDevicePlugin: {image: {repository: r.example.com/x/kata-device-plugin}}",
+		"kataDevicePlugin: {resources: {limits: {memory: 64Mi, cpu: 0.5}, requests: {cpu: 100m, memory: 1e7}}}",
+		"kataDevicePlugin: {resources: {limits: {memory: 64000000, cpu: '1.5'}}}",
+		"kataDevicePlugin: {priorityClassName: ''}", "kataDevicePlugin: {priorityClassName: a.b-c}",
+		"kataDevicePlugin: {podAnnotations: {example.com/a_b.c: 'x y'}}",
+		only("draDriver", "extraArgs: [--device-metadata, --types=gpu]"), only("exporter", "extraArgs: [--pod-uid=false, --settle=0s]"),
 	} {
 		render(t, usual(values))
 	}

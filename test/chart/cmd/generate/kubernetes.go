@@ -19,7 +19,8 @@ func (w writer) reflected(t reflect.Type) (schema, error) {
 	case reflect.TypeFor[intstr.IntOrString](): // all of them here are numbers of nodes or percentages
 		return schema{"type": []string{"integer", "string"}, "minimum": 0, "pattern": "^(100|[0-9]{1,2})%$"}, nil
 	case reflect.TypeFor[resource.Quantity]():
-		return schema{"type": []string{"number", "string"}}, nil
+		return schema{"type": []string{"number", "string"}, "minimum": 0,
+			"pattern": "^[0-9]+(\\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"}, nil
 	}
 	if words, known := enumerations()[t]; known {
 		return schema{"enum": words}, nil

@@ -92,7 +92,7 @@ func (w writer) value(v *value) (schema, error) {
 	case v.enum != nil:
 		return schema{"enum": v.enum}, nil
 	case v.flags != nil:
-		return schema{"type": "array", "items": schema{"type": "string", "pattern": "^--(" + strings.Join(v.flags, "|") + ")(=.*)?$"}}, nil
+		return schema{"type": "array", "items": schema{"type": "string", "pattern": arguments(v.flags)}}, nil
 	}
 	switch v.fallback.(type) {
 	case bool:
@@ -103,15 +103,32 @@ func (w writer) value(v *value) (schema, error) {
 	return nil, fmt.Errorf("no schema for a default of type %T: say by @type what it is", v.fallback)
 }
 
+// keyed is the schema of an object whose keys are those of labels. propertyNames would say it too, but of what
+// it refuses Helm's library names another place.
+func keyed(of schema) schema {
+	return schema{"type": "object", "patternProperties": schema{keyPattern: of}, "additionalProperties": false}
+}
+
+// arguments is a pattern of arguments. A flag with = behind its name wants a value, and any other is on or off.
+func arguments(flags []string) string {
+	var words []string
+	for _, flag := range flags {
+		if strings.HasSuffix(flag, "=") {
+			words = append(words, flag+".+")
+		} else {
+			words = append(words, flag+"(=(true|false))?")
+		}
+	}
+	return "^--(" + strings.Join(words, "|") + ")$"
+}
+
 // named is the schema of a name after @type.
 func (w writer) named(name string) (schema, error) {
 	switch name {
 	case "labels":
-		return schema{"type": "object", "propertyNames": schema{"pattern": keyPattern},
-			"additionalProperties": schema{"type": "string", "pattern": labelPattern}}, nil
+		return keyed(schema{"type": "string", "pattern": labelPattern}), nil
 	case "annotations":
-		return schema{"type": "object", "propertyNames": schema{"pattern": keyPattern},
-			"additionalProperties": schema{"type": "string"}}, nil
+		return keyed(schema{"type": "string"}), nil
 	}
 	if name == "object" { // of a kind that Kubernetes itself does not have
 		return schema{"type": "object"}, nil

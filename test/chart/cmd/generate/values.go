@@ -22,7 +22,7 @@ type value struct {
 	kind    string // @type: a name in kinds()
 	pattern string // @pattern: of a string
 	enum    []string
-	flags   []string // @flags: which the program takes
+	flags   []string // @flags: which the program takes; with = behind it one has a value
 }
 
 // parse reads values.yaml. A comment right above a key is about that key.
