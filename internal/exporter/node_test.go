@@ -160,6 +160,7 @@ func newNode(t testing.TB, p sim.Platform, change func(*Options)) *node {
 	n.kubelet = &kubelet{offers: map[string][]string{}, two: map[string]bool{}, shuffle: rand.New(rand.NewPCG(1, 2))}
 	n.startKubelet()
 	t.Cleanup(func() { n.stop() })
+	must(t, os.Chtimes(n.socket(), n.time.Add(-time.Hour), n.time.Add(-time.Hour))) // this one is not young
 	sys, err := sysfs.Open(n.roots.Sys)
 	must(t, err)
 	t.Cleanup(func() { must(t, sys.Close()) })

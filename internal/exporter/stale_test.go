@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,37 @@ func TestKubeletForgets(t *testing.T) {
 	n.startKubelet()
 	n.pass(10 * time.Second)
 	n.want("resource_allocatable", `{resource="nvidia.com/gpu"} 0`, `{resource="nvidia.com/nvswitch"} 0`)
+	n.want("resource_allocated", `{resource="nvidia.com/gpu"} 1`, `{resource="nvidia.com/nvswitch"} 0`)
+}
+
+// TestStartedTogether: a kubelet that has just started does not have its pods yet, and an exporter that has as well
+// has no answer to hold that against. That nobody has a device is not told of what kubelet's record gives to
+// somebody.
+func TestStartedTogether(t *testing.T) {
+	n := newNode(t, platform(t, "hgx-h100"), nil)
+	all := n.GPUs()
+	n.kubelet.set(func() { n.kubelet.offers = map[string][]string{gpu: all} })
+	n.checkpoint(map[string][]string{gpu: all}, entry("u-1", "main", all[0]))
+	must(t, os.Chtimes(n.socket(), n.time, n.time))
+	for range 3 {
+		n.time = n.time.Add(2 * time.Second)
+		if n.ask() {
+			t.Error("an answer without the pods counts")
+		}
+		n.look()
+		for _, name := range []string{"resource_allocated", "resource_free", "device_allocation_info"} {
+			if n.has(name) {
+				t.Errorf("%s is told: %v", name, n.series(name))
+			}
+		}
+	}
+	if got := n.series("source_up"); !slices.Contains(got, `{source="pod_resources"} 0`) {
+		t.Errorf("source_up: %v", got)
+	}
+	n.kubelet.set(func() {
+		n.kubelet.pods = []*api.PodResources{pod("ml", "one", container("main", n.kubelet.devices(gpu, all[0])))}
+	})
+	n.pass(2 * time.Second)
 	n.want("resource_allocated", `{resource="nvidia.com/gpu"} 1`, `{resource="nvidia.com/nvswitch"} 0`)
 }
 

@@ -9,7 +9,8 @@ type Roots struct {
 	Sys string
 	// Dev is where devtmpfs is mounted. Of it only the directory vfio is used.
 	Dev string
-	// Proc is where procfs is mounted. Of it only the ID of the boot is read.
+	// Proc is where procfs is mounted. Of it only the ID of the boot is read, and for how long
+	// the machine has been up.
 	Proc string
 	// DevicePlugins is kubelet's device plugin directory. Its place is a constant of
 	// kubelet that does not follow --root-dir.

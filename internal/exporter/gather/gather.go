@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kata-device-plugin/internal/declare"
-	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodestate"
@@ -63,9 +62,7 @@ func (f *Files) Trees() []string {
 // AsksProfile says whether the NICs' configuration wants to know functions' DDP packages.
 func (f *Files) AsksProfile() bool { return f.rules.profile.Load() }
 
-func (f *Files) claims() string {
-	return filepath.Join(f.config.Kubelet, "plugins", draname.Driver, "claims")
-}
+func (f *Files) claims() string { return f.config.claimsDir() }
 
 // Read brings everything up to date, but for the hardware and what kubelet has to be asked.
 func (f *Files) Read(to *nodestate.Facts, now time.Time) {

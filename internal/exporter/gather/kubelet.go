@@ -38,7 +38,9 @@ type Kubelet struct {
 // NewKubelet makes one. Nothing is connected yet.
 func NewKubelet(c Config) *Kubelet {
 	socket := filepath.Join(c.Roots.PodResources, podresources.SocketName)
-	k := &Kubelet{client: podresources.Dial(socket), starting: starting{socket: socket}, took: -1}
+	k := &Kubelet{client: podresources.Dial(socket), took: -1, starting: starting{
+		socket: socket, noted: noted{devicePlugins: c.Roots.DevicePlugins, claims: c.claimsDir()}, proc: c.Roots.Proc,
+	}}
 	if c.UIDs {
 		k.api = podsapi.Dial(filepath.Join(c.Kubelet, podsapi.Socket))
 	}

@@ -21,6 +21,11 @@ var errRestarted = errors.New("kubelet was restarted while it was asked")
 // ago that would say that their devices are free.
 type starting struct {
 	socket string
+	// noted says what those who give devices have noted on disk, which is all that there is to hold the
+	// first answer of all against.
+	noted noted
+	// proc is procfs, which says for how long the machine has been up.
+	proc string
 	// settled is when the kubelet was started that has had every pod back.
 	settled time.Time
 	// seen is when the kubelet of the last question was first asked, and of which one that is.
@@ -53,9 +58,26 @@ func (s *starting) check(life time.Time, before, answer []podresources.Pod, now 
 			return fmt.Errorf("ask kubelet who has which device: it was started less than %s ago, and does not have pod %s/%s back yet",
 				young, pod.Namespace, pod.Name)
 		}
+		if what := s.unnamed(life, answer, now); what != "" {
+			return fmt.Errorf("ask kubelet who has which device: it was started less than %s ago, and does not yet name a container for %s",
+				young, what)
+		}
 	}
 	s.settled = life
 	return nil
+}
+
+// booting is for how long after its start a machine may set its clock.
+const booting = 5 * time.Minute
+
+// unnamed is something that is noted as given and that the first answer of all has for no container, "" where
+// there is nothing. It counts only where kubelet has just started, since notes of pods that have ended stay: by the
+// time of the socket, which a clock that was set back puts into the future, or because the machine has.
+func (s *starting) unnamed(life time.Time, answer []podresources.Pod, now time.Time) string {
+	if !s.settled.IsZero() || now.Sub(life) >= young && uptime(s.proc) >= booting {
+		return ""
+	}
+	return s.noted.unnamed(answer, now)
 }
 
 // lost is a pod that had devices, and is not in the answer with any.

@@ -1,11 +1,13 @@
 package gather
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/podresources"
 )
 
@@ -45,7 +47,7 @@ func TestStarting(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "kubelet.sock")
 			must(t, os.WriteFile(socket, nil, 0o600), os.Chtimes(socket, at(0).Add(tt.clock), at(0).Add(tt.clock)))
-			s := &starting{socket: socket}
+			s := &starting{socket: socket, noted: noted{devicePlugins: t.TempDir(), claims: filepath.Join(t.TempDir(), "claims")}}
 			if tt.after > 0 {
 				_ = s.check(s.life(), tt.before, nil, at(0)) // which begins the minute
 			}
@@ -81,5 +83,63 @@ func TestRestartedWhileAsked(t *testing.T) {
 	must(t, os.Remove(socket))
 	if err := s.check(at(1), nil, nil, at(1)); err == nil {
 		t.Error("believed without a socket")
+	}
+}
+
+// TestFirstAnswer: there is no answer before the first one. What it lacks of what was given by the notes on disk
+// counts for as long as kubelet may not have its pods back, and no longer: notes of pods that have ended stay.
+func TestFirstAnswer(t *testing.T) {
+	const old = 24 * time.Hour
+	has := podresources.Pod{Namespace: "ns", Name: "a", Containers: []podresources.Container{{
+		Name: "main", Devices: []podresources.Device{{Resource: "r", ID: "1"}}, Claims: []podresources.Claim{{Namespace: "ns", Name: "c"}},
+	}}}
+	entry := func(id string) string {
+		return `{"PodUID":"u","ContainerName":"main","ResourceName":"r","DeviceIDs":{"0":["` + id + `"]}}`
+	}
+	for _, tt := range []struct {
+		name    string
+		entries string // of kubelet's record; "-" for one that is none
+		claim   claim.State
+		answer  []podresources.Pod
+		age, up time.Duration // of the socket and of the machine
+		after   time.Duration // since the first answer
+		good    bool
+	}{
+		{name: "nothing was given", up: old, good: true},
+		{name: "a device is not back", entries: entry("1"), up: old},
+		{name: "another is", entries: entry("1") + "," + entry("2"), answer: []podresources.Pod{has}, up: old},
+		{name: "all are back", entries: entry("1"), claim: claim.Prepared, answer: []podresources.Pod{has}, up: old, good: true},
+		{name: "a claim is not back", claim: claim.Prepared, up: old},
+		{name: "a claim that no pod has yet", claim: claim.Preparing, up: old, good: true},
+		{name: "nobody knows what was given", entries: "-", up: old},
+		{name: "kubelet is not young", entries: entry("1"), age: time.Hour, up: old, good: true},
+		{name: "nor is it, and nobody knows what was given", entries: "-", age: time.Hour, up: old, good: true},
+		{name: "the machine was started just now, and has set its clock", entries: entry("1"), age: time.Hour, up: time.Minute},
+		{name: "the clock was set back", entries: entry("1"), age: -time.Hour, up: old},
+		{name: "the minute is over", entries: entry("1"), up: old, after: time.Minute, good: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			socket, claims := filepath.Join(dir, "kubelet.sock"), filepath.Join(dir, "driver/claims")
+			must(t, os.WriteFile(socket, nil, 0o600), os.Chtimes(socket, at(0).Add(-tt.age), at(0).Add(-tt.age)), os.MkdirAll(claims, 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, "uptime"), fmt.Appendf(nil, "%.2f 1234.56\n", tt.up.Seconds()), 0o600))
+			if tt.entries != "" {
+				text := `{"Data":{"PodDeviceEntries":[` + tt.entries + `],"RegisteredDevices":{}},"Checksum":1}`
+				must(t, os.WriteFile(filepath.Join(dir, "kubelet_internal_checkpoint"), []byte(text), 0o600))
+			}
+			if tt.claim != "" {
+				store, err := claim.Open(claims)
+				must(t, err)
+				unlock, err := store.Lock(t.Context())
+				must(t, err, store.Put(claim.Record{UID: "c-1", Namespace: "ns", Name: "c", State: tt.claim}), unlock())
+			}
+			s := &starting{socket: socket, noted: noted{devicePlugins: dir, claims: claims}, proc: dir}
+			if tt.after > 0 {
+				_ = s.check(s.life(), nil, tt.answer, at(0)) // which begins the minute
+			}
+			if err := s.check(s.life(), nil, tt.answer, at(0).Add(tt.after)); (err == nil) != tt.good {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
