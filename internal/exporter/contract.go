@@ -109,7 +109,7 @@ func kubeletMetrics() []Metric {
 		Name: "resource_allocated", Type: Gauge, Stability: Stable, Needs: needs(pods), Labels: []string{"resource"},
 		Help: "Units that containers have from a device plugin. Only resources whose units are hardware.",
 	}, {
-		Name: "resource_free", Type: Gauge, Stability: Stable, Needs: needs(pods, allocatable, record), Labels: []string{"resource"},
+		Name: "resource_free", Type: Gauge, Stability: Stable, Needs: needs(pods, allocatable, record, nodestate.PodUIDs), Labels: []string{"resource"},
 		Help: "Allocatable units that kubelet can still give: no container has them, and kubelet's record keeps them for no init container of a pod that is known to live. " +
 			"It is by a device that another of its containers has, or with --pod-uid by kubelet's Pods API: without either, what only an init container has is counted. " +
 			"It is not the difference of the two: a device that a container has may be allocatable no more.",
@@ -118,14 +118,15 @@ func kubeletMetrics() []Metric {
 		Help: "Devices that two have a hand in for longer than --settle: foreign_list, two_mechanisms or two_resources.",
 	}, {
 		Name: "kubelet_registered", Type: Gauge, Stability: Stable, Needs: needs(record), Labels: []string{"resource"},
-		Help: "1 for a resource that kubelet has in its record, else 0. Not for resources of the DRA driver.",
+		Help: "1 for a resource that kubelet has in its record, else 0. Not for resources of the DRA driver, which has the lock: " +
+			"while nobody knows who has that, there is no 0.",
 	}, {
 		Name: "kubelet_plugin_sockets", Type: Gauge, Stability: Alpha, Needs: needs(nodestate.Sockets), Labels: []string{"resource", "state"},
 		Help: "Sockets of a resource's plugin by state: listening or dead. More than one that listens are two plugins.",
 	}, {
 		Name: "allocations_not_released", Type: Gauge, Stability: Stable, Needs: needs(pods), Labels: []string{"source"},
 		Help: "Records of devices that no living pod has, for longer than --settle: in kubelet's checkpoint, the claims' records, or CDI specs of claims. " +
-			"The last has no series while a spec is unexamined that may be a claim's.",
+			"The last has no series while a spec is unexamined that may be a claim's, and with --pod-uid the first none while kubelet's Pods API does not answer.",
 	}, {
 		Name: "allocations_not_released_oldest_timestamp_seconds", Type: Gauge, Stability: Stable, Needs: needs(pods), Labels: []string{"source"},
 		Help: "When the oldest of them was first seen so, in seconds since 1970. There is none where there are none.",

@@ -16,6 +16,7 @@ import (
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/exporter/gather"
+	"kata-device-plugin/internal/nodelock"
 	"kata-device-plugin/internal/nodestate"
 )
 
@@ -321,4 +322,26 @@ func (n *node) metrics() map[string]bool {
 		}
 	}
 	return all
+}
+
+// TestLocksOfDriver: where the DRA driver has the devices, kubelet has no plugin of them in its record. That nobody
+// knows any more who has the locks does not make it a plugin that is missing.
+func TestLocksOfDriver(t *testing.T) {
+	n := complete(t)
+	n.checkpoint(map[string][]string{})
+	for _, resource := range []string{gpu, "nvidia.com/nvswitch"} {
+		lock, err := nodelock.TakeShared(n.roots.CDI, resource, "a driver")
+		must(t, err)
+		t.Cleanup(func() { must(t, lock.Release()) })
+	}
+	n.pass(time.Second)
+	n.want("kubelet_registered")
+	n.anew(n.roots.CDI)
+	for range 3 {
+		n.pass(40 * time.Second)
+		n.want("kubelet_registered")
+	}
+	if old := n.sourcesWith("source_stale", "1"); !slices.Contains(old, nodestate.Locks) {
+		t.Errorf("%v are old", old)
+	}
 }

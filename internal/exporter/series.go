@@ -162,7 +162,7 @@ func words(a nodestate.Answer) string {
 func (s *scrape) unreleased() {
 	state := s.view.state
 	for _, where := range []nodestate.Source{nodestate.Record, nodestate.Claims, nodestate.Specs} {
-		if !s.fresh(where) || where == nodestate.Specs && (!s.fresh(nodestate.Claims) || state.UnreadClaims) {
+		if !s.fresh(where) || where == nodestate.Record && !s.fresh(nodestate.PodUIDs) || where == nodestate.Specs && (!s.fresh(nodestate.Claims) || state.UnreadClaims) {
 			continue
 		}
 		var oldest nodestate.Unreleased

@@ -110,7 +110,7 @@ func (j *join) idle(held map[unitKey]bool) {
 		}
 	}
 	for name, r := range j.resources {
-		if name != None && j.fresh[Record] {
+		if name != None && j.fresh[Record] && j.fresh[PodUIDs] {
 			r.Free = count[name]
 		}
 	}

@@ -73,7 +73,7 @@ func TestFree(t *testing.T) {
 			if got := free(start()); got != tt.want {
 				t.Errorf("%d are free, want %d", got, tt.want)
 			}
-			for _, of := range []*time.Time{&f.Allocatable.At, &f.Pods.At, &f.Record.At} {
+			for _, of := range []*time.Time{&f.Allocatable.At, &f.Pods.At, &f.Record.At, &f.PodUIDs.At} {
 				refresh(f, start().Add(time.Hour))
 				*of = start()
 				if got := free(start().Add(time.Hour)); got != -1 {

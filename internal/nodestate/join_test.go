@@ -167,6 +167,14 @@ func TestInitContainer(t *testing.T) {
 	if s = Join(f, s, start().Add(time.Hour), options()); len(s.Unreleased) > 0 {
 		t.Errorf("%v", s.Unreleased)
 	}
+	// Nor does its pod end because that API does not answer any more.
+	for _, d := range []time.Duration{2 * time.Hour, 3 * time.Hour} {
+		refresh(f, start().Add(d))
+		f.PodUIDs.At = start().Add(time.Hour)
+		if s = Join(f, s, start().Add(d), options()); len(s.Unreleased) > 0 || s.Resources[0].Free != -1 {
+			t.Errorf("%v, %d are free", s.Unreleased, s.Resources[0].Free)
+		}
+	}
 }
 
 // TestContests: two who have a hand in one device, for longer than changes take.
@@ -227,7 +235,17 @@ func TestRegistrations(t *testing.T) {
 	if want := []Registration{{gpu, No, -1, -1}}; !slices.Equal(s.Registrations, want) {
 		t.Errorf("%+v, want %+v", s.Registrations, want)
 	}
-	f.Locks.Value = []Lock{{gpu, DRADriver}}
+	f.Locks.At = start().Add(-time.Hour)
+	s = Join(f, nil, start(), options())
+	if want := []Registration{{gpu, Unknown, -1, -1}}; !slices.Equal(s.Registrations, want) {
+		t.Errorf("nobody knows whether it is the DRA driver's: %+v, want %+v", s.Registrations, want)
+	}
+	f.Record.Value.Registered = map[string][]string{gpu: {a1}}
+	if s = Join(f, nil, start(), options()); len(s.Registrations) != 1 || s.Registrations[0].Registered != Yes {
+		t.Errorf("kubelet has it, whoever has its lock: %+v", s.Registrations)
+	}
+	f.Record.Value = KubeletRecord{}
+	f.Locks.Took([]Lock{{gpu, DRADriver}}, nil, start())
 	if s = Join(f, nil, start(), options()); len(s.Registrations) > 0 {
 		t.Errorf("a resource of the DRA driver: %+v", s.Registrations)
 	}

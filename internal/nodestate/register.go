@@ -19,7 +19,7 @@ func (j *join) register() {
 				continue
 			}
 			r := Registration{Resource: name.Resource, Listening: -1, Dead: -1}
-			if j.fresh[Record] {
+			if j.fresh[Record] && (recorded || j.fresh[Locks]) { // else it may be the DRA driver's, of which kubelet knows nothing
 				r.Registered = is(recorded)
 			}
 			if j.fresh[Sockets] {

@@ -12,7 +12,7 @@ import (
 // that have ended, until it allocates again: so each has to be seen for a while before it counts.
 func (j *join) unreleased() {
 	j.countClaims()
-	if j.fresh[Pods] && j.fresh[Record] {
+	if j.fresh[Pods] && j.fresh[Record] && j.fresh[PodUIDs] {
 		j.leftInRecord()
 	} else {
 		j.remember(string(Record))
