@@ -101,3 +101,33 @@ func TestDashboardIsFound(t *testing.T) {
 		t.Errorf("%+v", of)
 	}
 }
+
+// TestNobodyBillsMonitors: who only looks at a device, by a claim with adminAccess, is not counted with those that
+// hold it, and where all are listed it can be told.
+func TestNobodyBillsMonitors(t *testing.T) {
+	var all []string
+	rules, _ := readRules(t)
+	for _, r := range rules {
+		all = append(all, r.Expr)
+	}
+	d, _ := readDashboard(t)
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all = append(all, target.Expr)
+		}
+	}
+	const of = prefix + "device_allocation_info"
+	used := 0
+	for _, e := range all {
+		if !strings.Contains(e, of) {
+			continue
+		}
+		used++
+		if !strings.Contains(e, `admin_access!="true"`) && !strings.Contains(e, "admin_access)") {
+			t.Errorf("%s does not tell who only looks", e)
+		}
+	}
+	if used < 3 {
+		t.Errorf("%d expressions are about who has what", used)
+	}
+}

@@ -43,6 +43,7 @@ func TestAlerts(t *testing.T) {
 		{"PassthroughNotReleased", "hgx-h100", []string{"PassthroughCDIBroken", "PassthroughNotRegistered"}, claimOfNobody},
 		{"PassthroughClaimDamaged", "hgx-h100", nil, damagedClaim},
 		{"PassthroughSourceStale", "hgx-h100", []string{"PassthroughNotRegistered"}, func(n *node) { n.startExporter() }}, // without kubelet
+		{"PassthroughCDIUnknown", "hgx-h100", nil, largeSpec},
 		{"PassthroughStateOld", "hgx-h100", nil, frozen},
 	} {
 		t.Run(s.alert, func(t *testing.T) {
@@ -205,6 +206,12 @@ func damagedClaim(n *node) {
 	_, dir := n.claims()
 	n.must(os.WriteFile(filepath.Join(dir, "0b9cdd2e-6f0f-4f0e-9a53-0c8b0a1c2d3e.json"), []byte("{"), 0o600))
 	n.runs()
+}
+
+// largeSpec: somebody has a CDI spec that is too large to be looked at.
+func largeSpec(n *node) {
+	n.runs()
+	n.must(os.WriteFile(filepath.Join(n.Roots.CDI, "other.json"), []byte(strings.Repeat(" ", 300<<10)), 0o644))
 }
 
 // frozen: the exporter answers, and has stopped to look. It was not made to hang: what it has told once is
