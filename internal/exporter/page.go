@@ -111,6 +111,7 @@ func (p *pages) make(v *view) ([]byte, error) {
 		to.raw("</div></section>\n")
 		to.unread(inv)
 		to.devices(inv)
+		to.absent(v.state, inv)
 		to.findings(inv)
 	}
 	to.sources(v.state)

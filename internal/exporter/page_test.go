@@ -76,6 +76,55 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageOfHolders: whoever has a device is on the page, whatever it is called and whatever has become of it; who only
+// looks is told from who holds; and what nobody knows of CDI is not told as nothing.
+func TestPageOfHolders(t *testing.T) {
+	n := complete(t)
+	all := n.GPUs()
+	r := n.prepared("c-1", "watch", "gpu", all[0])
+	r.Devices[0].Admin = true
+	n.record(r)
+	n.kubelet.set(func() {
+		n.kubelet.pods = append(n.kubelet.pods,
+			pod("ml", "other-plugin", container("main", n.kubelet.devices("example.com/gpu", all[2]))),
+			pod("ml", "of-a-share", container("main", n.kubelet.devices("example.com/slice", all[3]+"::1"))),
+			pod("ml", "of-what-left", container("main", n.kubelet.devices(gpu, all[4]))),
+			pod("ml", "monitor", &api.ContainerResources{Name: "main", DynamicResources: []*api.DynamicResource{
+				dynamic("ml", "watch", "c-1", n.deviceName("gpu", all[0]))}}))
+	})
+	must(t, n.Unbind(address(t, all[4])), n.Remove(address(t, all[4])))
+	n.pass(time.Second)
+	row := func(id string) string {
+		_, rest, _ := strings.Cut(n.get("/").Body.String(), `<th scope="row">`+id+"</th>")
+		text, _, _ := strings.Cut(rest, "</tr>")
+		return text
+	}
+	for id, want := range map[string]string{
+		all[0]: "ml/monitor/main by claim watch (only looks: admin access), ml/one/main", all[1]: "<td>-</td>", all[2]: "ml/other-plugin/main",
+		all[3]: "ml/of-a-share/main", all[4]: "ml/of-what-left/main",
+	} {
+		if got := row(id); !strings.Contains(got, want) {
+			t.Errorf("%s: %s\nwant %s", id, got, want)
+		}
+	}
+	if got := row(all[1]); !strings.Contains(got, "<td>Resolves</td>") {
+		t.Errorf("%s", got)
+	}
+	wellFormed(t, n.get("/").Body.String())
+	withheld := written(n, n.roots.CDI, strings.Repeat(" ", 300<<10))
+	n.pass(time.Second)
+	if got := row(all[1]); !strings.Contains(got, "<td>Unknown</td>") {
+		t.Errorf("a spec that was not examined may have its name: %s", got)
+	}
+	must(t, os.Remove(withheld), os.RemoveAll(n.roots.CDI), os.WriteFile(n.roots.CDI, nil, 0o600))
+	for range 3 {
+		n.pass(40 * time.Second)
+	}
+	if got := row(all[1]); !strings.Contains(got, "<td>not known</td>") {
+		t.Errorf("the specs cannot be read: %s", got)
+	}
+}
+
 // wellFormed: every element is closed in order.
 func wellFormed(t *testing.T, page string) {
 	t.Helper()

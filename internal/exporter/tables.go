@@ -9,6 +9,8 @@ import (
 
 	"kata-device-plugin/internal/inventory"
 	"kata-device-plugin/internal/nodestate"
+	"kata-device-plugin/internal/nodeview"
+	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/picture"
 )
 
@@ -48,7 +50,7 @@ func (p *paper) devices(inv *inventory.Inventory) {
 		p.raw(`<td><span class="state">%s</span></td>`, f.State.Word())
 		p.cells(strings.Join(f.Resources(), ", "), held(inv, f))
 		p.words(why(f))
-		p.cells(f.Title(), numa, f.Driver, f.IOMMUGroup, resolved(f))
+		p.cells(f.Title(), numa, f.Driver, f.IOMMUGroup, resolved(inv, f))
 		p.raw("</tr>\n")
 	}
 	p.end()
@@ -89,7 +91,39 @@ func held(inv *inventory.Inventory, f *inventory.Function) string {
 	return strings.Join(all, ", ")
 }
 
-func resolved(f *inventory.Function) string {
+// absent are devices that containers have and that have left the node, or that nobody looks at: no row and no part of
+// the picture is about them.
+func (p *paper) absent(s *nodestate.State, inv *inventory.Inventory) {
+	if inv.Lacks(inventory.UnknownHolders) {
+		return
+	}
+	there := map[pci.Address]bool{}
+	for i := range inv.Functions {
+		there[inv.Functions[i].Address] = true
+	}
+	open := false
+	for i := range s.Allocations {
+		a := &s.Allocations[i]
+		if there[a.Address] {
+			continue
+		}
+		if !open {
+			p.table("absent", "Held, and not among the devices above", "Address", "Device", "Resource", "Held by")
+			open = true
+		}
+		p.raw(`<tr><th scope="row">%s</th>`, a.Address)
+		p.cells(a.Device, a.Resource, nodeview.Holder(a).String())
+		p.raw("</tr>\n")
+	}
+	if open {
+		p.end()
+	}
+}
+
+func resolved(inv *inventory.Inventory, f *inventory.Function) string {
+	if inv.Lacks(inventory.UnknownCDI) {
+		return "not known"
+	}
 	var all []string
 	for i := range f.Devices {
 		if c := f.Devices[i].CDI; c != nil && (len(all) == 0 || all[len(all)-1] != string(c.State)) {

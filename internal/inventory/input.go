@@ -37,6 +37,8 @@ type Holder struct {
 	Resource string `json:"resource,omitempty"`
 	// Claim is the ResourceClaim, of a DRA driver.
 	Claim string `json:"claim,omitempty"`
+	// Admin is for a claim that looks at the device and does not hold it (adminAccess).
+	Admin bool `json:"adminAccess,omitempty"`
 }
 
 // String is namespace/pod/container, and the claim where there is one.
@@ -47,6 +49,9 @@ func (h Holder) String() string {
 	}
 	if h.Claim != "" {
 		s += " by claim " + h.Claim
+	}
+	if h.Admin {
+		s += " (only looks: admin access)"
 	}
 	return s
 }
@@ -70,6 +75,7 @@ const (
 	CDIDiffers    CDIState = "Stale"       // to other nodes than the device has now
 	CDIConflicts  CDIState = "Conflicting" // several specs have the name, so it resolves to nothing
 	CDIUnreadable CDIState = "Unreadable"  // its spec is not readable for all who have to
+	CDIUnexamined CDIState = "Unknown"     // a spec that was not read may have the name
 )
 
 // Word is the state in a word.
@@ -135,19 +141,21 @@ func (in Input) unknown(s *host.Snapshot) []Unknown {
 
 // holders are those of one device as one resource, in a stable order.
 func (in Input) holders(id, resource string) []Holder {
-	return in.sorted(id, func(h Holder) bool { return h.Resource == "" || h.Resource == resource })
-}
-
-// sorted are the holders of an ID that are meant, in a stable order.
-func (in Input) sorted(id string, meant func(Holder) bool) []Holder {
 	var all []Holder
 	for _, h := range in.Holders[id] {
-		if meant(h) {
+		if h.of(resource) {
 			all = append(all, h)
 		}
 	}
+	sortHolders(all)
+	return all
+}
+
+// of says whether a holder of an ID has it as the device of a resource: a claim has whatever has the ID.
+func (h Holder) of(resource string) bool { return h.Resource == "" || h.Resource == resource }
+
+func sortHolders(all []Holder) {
 	slices.SortFunc(all, func(a, b Holder) int {
 		return strings.Compare(a.String()+"\x00"+a.Resource, b.String()+"\x00"+b.Resource)
 	})
-	return all
 }

@@ -107,7 +107,7 @@ type Function struct {
 
 	// Devices are what the function is declared as: itself, its shares, its subfunctions.
 	Devices []Device `json:"devices,omitempty"`
-	// HeldBy are who has the function where it is declared as no device, or no more.
+	// HeldBy are who has the function as something that is no device of it, or no more.
 	HeldBy []Holder `json:"heldBy,omitempty"`
 	// Evidence is the fact by which a function is none of ours.
 	Evidence []Evidence `json:"evidence,omitempty"`

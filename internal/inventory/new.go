@@ -34,6 +34,7 @@ func New(s *host.Snapshot, in Input) *Inventory {
 	for _, f := range found {
 		j.find(f)
 	}
+	j.heldOtherwise()
 	for i := range j.inv.Functions {
 		j.settle(&j.inv.Functions[i])
 	}
@@ -139,6 +140,31 @@ func (j *join) find(f finding.Finding) {
 	j.inv.Findings = append(j.inv.Findings, show(f))
 }
 
+// heldOtherwise enters who has a function as something that is no device of it: a container keeps what it has when that is
+// declared no more, somebody else's plugin may offer the function too, and a claim has it whole where shares are
+// declared.
+func (j *join) heldOtherwise() {
+	for id, holders := range j.in.Holders {
+		at, ok := j.owner[id]
+		if !ok {
+			function, _, _ := strings.Cut(id, "::") // a share
+			at, ok = j.owner[function]
+		}
+		if !ok {
+			continue
+		}
+		f := &j.inv.Functions[at]
+		for _, h := range holders {
+			if !slices.ContainsFunc(f.Devices, func(d Device) bool { return d.ID == id && h.of(d.Resource) }) {
+				f.HeldBy = append(f.HeldBy, h)
+			}
+		}
+	}
+	for i := range j.inv.Functions {
+		sortHolders(j.inv.Functions[i].HeldBy)
+	}
+}
+
 // settle decides on the state of a function once all is entered. A candidate of which the
 // rules say nothing stays one, without a reason: to find one here would be a second judgement.
 func (j *join) settle(f *Function) {
@@ -146,9 +172,6 @@ func (j *join) settle(f *Function) {
 	if len(f.Devices) == 0 && len(f.Findings) == 0 && !other {
 		// The rules say of a whole pool that the host's own links are not known.
 		f.Findings = j.ofNode(finding.LinksUnknown())
-	}
-	if len(f.Devices) == 0 { // a container keeps what it has when that is declared no more
-		f.HeldBy = j.in.sorted(f.Address.String(), func(Holder) bool { return true })
 	}
 	switch {
 	case slices.ContainsFunc(f.Devices, func(d Device) bool { return !d.Healthy }):

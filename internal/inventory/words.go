@@ -81,14 +81,18 @@ func (w Finding) sameAs(other Finding) bool {
 
 // Holders are who has a function, or a device of it, each once.
 func (f *Function) Holders() []Holder {
-	all := slices.Clone(f.HeldBy)
-	for _, d := range f.Devices {
-		for _, h := range d.Holders {
+	var all []Holder
+	add := func(holders []Holder) {
+		for _, h := range holders {
 			if !slices.Contains(all, h) {
 				all = append(all, h)
 			}
 		}
 	}
+	for _, d := range f.Devices {
+		add(d.Holders)
+	}
+	add(f.HeldBy)
 	return all
 }
 

@@ -94,16 +94,22 @@ func because(of nodestate.SourceState) string {
 // ID that a plugin gives it.
 func holders(s *nodestate.State) map[string][]inventory.Holder {
 	all := map[string][]inventory.Holder{}
-	for _, a := range s.Allocations {
+	for i := range s.Allocations {
+		a := &s.Allocations[i]
 		id := a.Device
 		if a.By == nodestate.ByDRA {
 			id = a.Address.String()
 		}
-		all[id] = append(all[id], inventory.Holder{
-			Namespace: a.Namespace, Pod: a.Pod, Container: a.Container, Resource: a.Resource, Claim: a.Claim,
-		})
+		all[id] = append(all[id], Holder(a))
 	}
 	return all
+}
+
+// Holder is who has an allocation.
+func Holder(a *nodestate.Allocation) inventory.Holder {
+	return inventory.Holder{
+		Namespace: a.Namespace, Pod: a.Pod, Container: a.Container, Resource: a.Resource, Claim: a.Claim, Admin: a.Admin == nodestate.Yes,
+	}
 }
 
 // names are what the CDI names of devices come to, by ID. A device that nobody offers needs none.
@@ -114,6 +120,7 @@ func names(s *nodestate.State) map[string]inventory.CDI {
 		state, ok := map[nodestate.CDIState]inventory.CDIState{
 			nodestate.CDIResolvable: inventory.CDIResolves, nodestate.CDIMissing: inventory.CDIMissing, nodestate.CDIStale: inventory.CDIDiffers,
 			nodestate.CDIConflicting: inventory.CDIConflicts, nodestate.CDIUnreadable: inventory.CDIUnreadable,
+			nodestate.CDIUnknown: inventory.CDIUnexamined,
 		}[u.CDI]
 		if ok {
 			all[u.ID] = inventory.CDI{Name: u.Resource + "=" + u.ID, State: state}
