@@ -20,6 +20,7 @@ func evidenceChecks() []Check {
 		{finding.NamesReplaced(), []Need{needCapture}, namesReplaced},
 		{finding.OfNoNode(), []Need{needCapture, needNodes}, ofNoNode},
 		{finding.CapturedTwice(), []Need{needCapture}, capturedTwice},
+		{finding.AcceptsNothing(), nil, acceptsNothing},
 	}
 }
 

@@ -33,10 +33,7 @@ func ReadIgnores(name string, data []byte) ([]Ignore, error) {
 			What: "is not a list of maps with id, object and reason"}
 	}
 	var all []Ignore
-	ids := map[string]bool{}
-	for _, k := range finding.Catalogue() {
-		ids[k.ID] = true
-	}
+	ids := findingIDs()
 	for item := range root.Each() {
 		i := Ignore{item.Get("id").Text(), item.Get("object").Text(), item.Get("reason").Text()}
 		for _, key := range []string{"id", "object", "reason"} {
@@ -44,7 +41,7 @@ func ReadIgnores(name string, data []byte) ([]Ignore, error) {
 				return nil, manifest.Problem{Place: item.Place(), What: key + " is missing; write id, object and reason"}
 			}
 		}
-		if !ids[i.ID] {
+		if !slices.Contains(ids, i.ID) {
 			return nil, manifest.Problem{Place: item.Get("id").Place(),
 				What: fmt.Sprintf("there is no finding %q; write an ID as findings show it, such as NAM004", i.ID)}
 		}
@@ -66,14 +63,54 @@ func (w *World) ignored(f Finding) string {
 	return ""
 }
 
+// findingIDs are those that can be accepted, sorted.
+func findingIDs() []string {
+	var all []string
+	for _, k := range finding.Catalogue() {
+		all = append(all, k.ID)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// acceptedBy are the IDs in the annotation of an object.
+func acceptedBy(o *manifest.Object) []string {
+	var all []string
+	for id := range strings.SplitSeq(o.Annotation(ignoreKey).Text(), ",") {
+		if id = strings.TrimSpace(id); id != "" {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
 // findAccepted reads the annotations.
 func (w *World) findAccepted() map[Ref][]string {
 	all := map[Ref][]string{}
 	for _, o := range w.set.Objects {
-		for id := range strings.SplitSeq(o.Annotation(ignoreKey).Text(), ",") {
-			if id = strings.TrimSpace(id); id != "" {
-				all[w.ref(o)] = append(all[w.ref(o)], id)
+		if ids := acceptedBy(o); len(ids) > 0 {
+			all[w.ref(o)] = append(all[w.ref(o)], ids...)
+		}
+	}
+	return all
+}
+
+// acceptsNothing is about annotations. A file of accepted findings that names what does not exist is refused; an
+// object is what somebody has sent, and the rest of it is worth looking at.
+func acceptsNothing(w *World) []Finding {
+	var all []Finding
+	known := findingIDs()
+	for _, o := range w.objects {
+		for _, id := range acceptedBy(o) {
+			if slices.Contains(known, id) {
+				continue
 			}
+			at := o.Annotation(ignoreKey)
+			f := found(w.ref(o), at, "the annotation %s of %s names the finding %q, which there is not", ignoreKey, w.ref(o), id)
+			if upper := strings.ToUpper(id); slices.Contains(known, upper) {
+				f = f.advise("write %s", upper)
+			}
+			all = append(all, f)
 		}
 	}
 	return all

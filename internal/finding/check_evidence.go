@@ -50,8 +50,15 @@ func CapturedTwice() Kind {
 		"leave out all captures of the node but the newest")
 }
 
+// AcceptsNothing: who misspells an ID believes that the finding is looked at.
+func AcceptsNothing() Kind {
+	return kind("EVD009", Warning, "an annotation accepts a finding that there is none of",
+		"write IDs as findings show them, with commas between them, for example NAM004")
+}
+
 func evidenceKinds() []Kind {
 	return []Kind{
 		InputNotUsed(), FarApart(), EventsGone(), ReadMeanwhile(), VersionLacks(), NamesReplaced(), OfNoNode(), CapturedTwice(),
+		AcceptsNothing(),
 	}
 }
