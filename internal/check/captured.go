@@ -23,6 +23,17 @@ type NodeInput struct {
 	// File is where the capture comes from: the place of what is found in it.
 	File    string
 	Capture *capture.Capture
+	// Bytes and SHA256 are of the text of the capture, 0 and "" where it is of no file.
+	Bytes  int64
+	SHA256 string
+}
+
+// Host is what the node's host is called, or the word in the place of it.
+func (n NodeInput) Host() string {
+	if n.Capture == nil {
+		return n.Name
+	}
+	return n.Capture.Meta.Hostname
 }
 
 // captured is a node with what kubelet said and wrote there. What nobody asked for is nil.

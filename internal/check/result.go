@@ -47,7 +47,8 @@ func (r *Result) Gaps() []Gap {
 // Result is what a run says.
 type Result struct {
 	Inputs   []manifest.Input
-	Complete []string // kinds of which the inputs have everything
+	Nodes    []NodeInput // captured ones
+	Complete []string    // kinds of which the inputs have everything
 	Findings []Finding
 	Passed   []string
 	Skipped  []Skipped

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -98,12 +100,21 @@ func (in *inputs) file(path string, again bool) error {
 }
 
 func (in *inputs) capture(path string, from io.Reader) error {
-	c, err := capture.Read(from)
+	sum, size := sha256.New(), counter(0)
+	c, err := capture.Read(io.TeeReader(from, io.MultiWriter(sum, &size)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	in.captures = append(in.captures, origin{path, c})
+	in.captures = append(in.captures, origin{path: path, capture: c, bytes: int64(size), sha256: hex.EncodeToString(sum.Sum(nil))})
 	return nil
+}
+
+// counter counts what is written.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // pipe is a file of which a part was read ahead.

@@ -72,6 +72,9 @@ func (f *nicFlags) opener(env Env, socket string) (*opener, error) {
 type origin struct {
 	path    string
 	capture *capture.Capture // nil where it is still to be read
+	// bytes and sha256 are of the text of the capture.
+	bytes  int64
+	sha256 string
 }
 
 // origins are the nodes at paths.

@@ -61,7 +61,7 @@ func (f *reportFlags) read(ctx context.Context, env Env, args []string) (*manife
 		return nil, o, err
 	}
 	for _, c := range in.captures {
-		o.Nodes = append(o.Nodes, check.NodeInput{File: c.path, Capture: c.capture})
+		o.Nodes = append(o.Nodes, check.NodeInput{File: c.path, Capture: c.capture, Bytes: c.bytes, SHA256: c.sha256})
 	}
 	if f.host {
 		n, err := thisNode(ctx, env)

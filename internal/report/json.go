@@ -38,6 +38,8 @@ type input struct {
 	Bytes   int64  `json:"bytes"`
 	SHA256  string `json:"sha256"`
 	Objects int    `json:"objects"`
+	// Node is the host of a captured node. One that was captured for this run has no text, and no sum of one.
+	Node string `json:"node,omitempty"`
 }
 
 type where struct {
@@ -106,7 +108,10 @@ func JSON(w io.Writer, r *check.Result, tool Tool) error {
 		Skipped: []skipped{}, Gaps: []gap{}, Disabled: orEmpty(r.Disabled), Names: []spelling{},
 	}
 	for _, i := range r.Inputs {
-		d.Inputs = append(d.Inputs, input{i.Name, i.Bytes, i.SHA256, i.Objects})
+		d.Inputs = append(d.Inputs, input{Name: i.Name, Bytes: i.Bytes, SHA256: i.SHA256, Objects: i.Objects})
+	}
+	for _, n := range r.Nodes {
+		d.Inputs = append(d.Inputs, input{Name: n.File, Bytes: n.Bytes, SHA256: n.SHA256, Node: n.Host()})
 	}
 	for _, f := range r.Findings {
 		d.Findings = append(d.Findings, oneOf(f))
