@@ -159,10 +159,15 @@ func clusterWide(kind string) bool {
 	}, kind)
 }
 
-// namespace is that of an object, the default one when it names none. What a cluster has printed, which has
+// TakesNamespace says whether an object is in a namespace and names none. What a cluster has printed, which has
 // given it a UID, names its namespace if it has one, whatever kind it is.
+func TakesNamespace(o *manifest.Object) bool {
+	return o.Namespace == "" && !clusterWide(o.Kind) && o.Get("metadata", "uid").Text() == ""
+}
+
+// namespace is that of an object, the default one when it names none.
 func (w *World) namespace(o *manifest.Object) string {
-	if o.Namespace == "" && !clusterWide(o.Kind) && o.Get("metadata", "uid").Text() == "" {
+	if TakesNamespace(o) {
 		return w.o.Namespace
 	}
 	return o.Namespace

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,11 +17,26 @@ type clusterFlags struct {
 	all   bool
 	// distant: what only refers to devices is read as well.
 	distant bool
+	given   *pflag.FlagSet
 }
 
 func (f *clusterFlags) register(flags *pflag.FlagSet) {
-	f.which.Register(flags)
-	flags.BoolVarP(&f.all, "all-namespaces", "A", false, "with --live: look at all namespaces")
+	f.given = pflag.NewFlagSet("cluster", pflag.ContinueOnError)
+	f.which.Register(f.given)
+	f.given.BoolVarP(&f.all, "all-namespaces", "A", false, "with --live: look at all namespaces")
+	flags.AddFlagSet(f.given)
+}
+
+// idle is a flag that was given and says which cluster is meant, "" for none. Objects in files have namespaces,
+// too.
+func (f *clusterFlags) idle() string {
+	name := ""
+	f.given.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && flag.Name != "namespace" {
+			name = cmp.Or(name, "--"+flag.Name)
+		}
+	})
+	return name
 }
 
 func unknownCluster(err error) error {

@@ -44,7 +44,7 @@ not be read.`,
 type explainer func(in explain.Input, namespace, name string) (*explain.Report, error)
 
 func explainOne(env Env, kind string, of explainer) *cobra.Command {
-	var f lookFlags
+	f := lookFlags{named: true}
 	c := &cobra.Command{
 		Use:   kind + " [NAMESPACE/]NAME [FILE|DIRECTORY|-]...",
 		Short: "Explain a " + kind,
@@ -82,6 +82,9 @@ func runExplain(c *cobra.Command, env Env, f lookFlags, of explainer, args []str
 	namespace, name, err := named(args[0])
 	if err != nil {
 		return err
+	}
+	if given := f.cluster.which.Namespace(); given != "" && namespace != "" && given != namespace {
+		return unusable(fmt.Errorf("%s is not in the namespace %s that --namespace names", args[0], given), "leave one of them out")
 	}
 	inputs, err := f.checkExplain(args[1:])
 	if err != nil {

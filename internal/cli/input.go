@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kata-device-plugin/internal/check"
 	"kata-device-plugin/internal/exit"
 	"kata-device-plugin/internal/live"
 	"kata-device-plugin/internal/manifest"
@@ -31,8 +32,8 @@ func (f *inputFlags) register(flags *pflag.FlagSet, kinds string) {
 
 // check refuses flags that would do nothing, and kinds that no command is about.
 func (f *inputFlags) check() error {
-	if f.cluster.all && !f.live {
-		return unusable(errors.New("--all-namespaces is about a cluster"), "add --live")
+	if idle := f.cluster.idle(); idle != "" && !f.live {
+		return unusable(fmt.Errorf("%s is about a cluster", idle), "add --live")
 	}
 	for _, kind := range f.complete {
 		if !knownKind(kind) {
@@ -78,6 +79,17 @@ func (f *inputFlags) objects(ctx context.Context, env Env, in *inputs) (*manifes
 		}
 	}
 	return set, nil
+}
+
+// checkNamespace refuses a namespace that nobody would be in: who names one with a dump expects that the rest of it
+// is left out.
+func (f *inputFlags) checkNamespace(set *manifest.Set) error {
+	namespace := f.cluster.which.Namespace()
+	if f.live || namespace == "" || slices.ContainsFunc(set.Objects, check.TakesNamespace) {
+		return nil
+	}
+	return unusable(fmt.Errorf("--namespace %s is that of objects that name none, and the input has no such object", namespace),
+		"leave it out: the input is looked at as a whole. With --live it is the namespace that is read")
 }
 
 // kinds are what --complete may name.

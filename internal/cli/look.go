@@ -12,6 +12,8 @@ import (
 // lookFlags are those of the commands that look at objects and at the hardware of nodes beside them.
 type lookFlags struct {
 	inputFlags
+	// named: the command takes the name of an object, whose namespace may be given as a flag.
+	named bool
 	roots  []string
 	nics   nicFlags
 	socket string // kubelet's on this node
@@ -30,6 +32,9 @@ func (f *lookFlags) register(c *cobra.Command, formats ...string) {
 // one.
 func (f *lookFlags) look(ctx context.Context, env Env, in *inputs, at []origin) (*check.View, []*node, error) {
 	set, err := f.objects(ctx, env, in)
+	if err == nil && !f.named {
+		err = f.checkNamespace(set)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

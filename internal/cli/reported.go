@@ -80,6 +80,9 @@ func (f *reportFlags) read(ctx context.Context, env Env, args []string) (*manife
 		}
 	}
 	set, err := f.objects(ctx, env, in)
+	if err == nil {
+		err = f.checkNamespace(set)
+	}
 	return set, o, err
 }
 

@@ -20,6 +20,7 @@ func (c *Cluster) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.file, "kubeconfig", "", "`file` that says where the cluster is")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ContextOverrideFlags.Namespace.ShortName = "n"
+	names.ContextOverrideFlags.Namespace.Description = "with --live: the `namespace` to look at; without: that of objects which name none, as with kubectl apply"
 	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
 }
 
