@@ -32,6 +32,7 @@ func claimChecks() []Check {
 		{finding.AllottedUnpublished(), []Need{needAllotted, needSlices}, allottedUnpublished},
 		{finding.PublishedAbsent(), []Need{needSlices, needFunctions}, publishedAbsent},
 		{finding.PublishedTwice(), sliced, publishedTwice},
+		{finding.RequestMissing(), []Need{needClaims}, requestMissing},
 	}
 }
 

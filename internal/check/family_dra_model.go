@@ -93,12 +93,8 @@ type request struct {
 
 // requests are those of a claim or template.
 func requests(o *manifest.Object) []request {
-	spec := o.Get("spec")
-	if o.Kind == "ResourceClaimTemplate" {
-		spec = spec.Get("spec")
-	}
 	var all []request
-	for _, r := range Requests(spec) {
+	for _, r := range Requests(specOf(o)) {
 		if class := r.At.Get("deviceClassName"); class.Text() != "" {
 			all = append(all, request{r.At, r.Name, class, r.At.Get("selectors")})
 		}

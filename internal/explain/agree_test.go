@@ -53,7 +53,7 @@ func agreed(t *testing.T, c explain.Chain, r *check.Result, others string) {
 		"devices published on nodes that match": {"DRA004", "DRA009"},
 		"reserved":                              {"DRA010"},
 		"prepared":                              {"DRA001", "DRA022"},
-		"CDI resolved":                          {"CDI", "MAP001", "POD016"},
+		"CDI resolved":                          {"CDI", "MAP001", "POD016", "DRA027"},
 	}
 	for _, s := range c.Steps {
 		for _, found := range r.Findings {

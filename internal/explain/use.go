@@ -275,15 +275,16 @@ func (c *claim) resolves() Step {
 	if c.pod == nil {
 		return c.unused()
 	}
+	if stray := c.stray(); len(stray) > 0 {
+		k := finding.RequestMissing()
+		return no(k.ID, k.Remedy, "a container uses a request that the claim does not have, for which it gets nothing").because(stray...)
+	}
 	if c.pod.NodeName() == "" {
 		return unknown("", "the pod has no node yet")
 	}
 	s := c.resolved(c.pod, c.asking)
 	if broken, ok := c.unresolved(c.names()); ok && s.Verdict != No {
 		return broken.because(s.Evidence...)
-	}
-	if stray := c.stray(); len(stray) > 0 && s.Verdict != No {
-		return unknown("", "a container uses a request that the claim does not have, for which it gets nothing").because(stray...)
 	}
 	return s
 }
@@ -295,10 +296,8 @@ func (c *claim) stray() []Evidence {
 		for use := range of.Get("resources", "claims").Each() {
 			name := use.Get("request")
 			has := slices.ContainsFunc(c.requests, func(alternatives []request) bool {
-				return slices.ContainsFunc(alternatives, func(r request) bool {
-					whole, _, _ := strings.Cut(r.name, "/")
-					return name.Text() == r.name || name.Text() == whole
-				})
+				whole, _, _ := strings.Cut(alternatives[0].name, "/")
+				return name.Text() == whole // alternatives are not told apart here
 			})
 			if slices.Contains(c.entries, use.Get("name").Text()) && name.Text() != "" && len(c.requests) > 0 && !has {
 				all = append(all, seen(name, "container %s: request %s", of.Name, name.Text()))

@@ -98,10 +98,16 @@ func PublishedTwice() Kind {
 		"keep one of the two drivers off the node, or tell it not to offer the device")
 }
 
+// RequestMissing: the API takes a pod that names one, and its container starts without a device.
+func RequestMissing() Kind {
+	return kind("DRA027", Error, "a request is named that the claim does not have",
+		"name a request as the claim's spec does, or leave it out to mean all of them")
+}
+
 func claimKinds() []Kind {
 	return []Kind{
 		NothingPublished(), ClassMissing(), SelectsNothing(), ClaimPending(), ClassesContend(), ServedBoth(), PoolIncomplete(),
 		ReservedForNobody(), CannotEnd(), ClaimMissing(), WithoutAddress(), ParametersRefused(), SelectorRefused(),
-		AllottedUnpublished(), PublishedAbsent(), PublishedTwice(),
+		AllottedUnpublished(), PublishedAbsent(), PublishedTwice(), RequestMissing(),
 	}
 }

@@ -22,6 +22,7 @@ func notAsked() map[string]string {
 		"NOD005": "pods that somebody runs", "TOP006": "a pod that was refused", "MAP001": "a pod that runs",
 		"MAP003": "who has what at the moment", "MAP004": "who has what at the moment",
 		"DRA003": "a claim that somebody makes", "DRA012": "a claim that a pod names",
+		"DRA027": "a claim that somebody makes",
 	}
 }
 
