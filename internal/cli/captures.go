@@ -28,18 +28,23 @@ type inputs struct {
 	pipes map[string]io.ReadCloser
 	// nodes is how many of the paths are directories that need no manifest: there are captured nodes in them.
 	nodes int
+	// stdin is what is left of the standard input, nil where it was not looked at.
+	stdin io.Reader
 }
 
 // readInputs takes the captured nodes out of what is to be looked at, and reads them: files that begin as
 // such, and those in directories that are called so.
-func readInputs(args []string) (*inputs, error) {
+func readInputs(args []string, stdin io.Reader) (*inputs, error) {
 	in := &inputs{pipes: map[string]io.ReadCloser{}}
 	for _, arg := range args {
-		if _, again := in.pipes[arg]; again {
+		_, again := in.pipes[arg]
+		if again || arg == "-" && in.stdin != nil {
 			continue // it has nothing to give a second time
 		}
 		info, err := os.Stat(arg)
 		switch {
+		case arg == "-" && stdin != nil:
+			err = in.standard(stdin)
 		case arg == "-" || err != nil: // whoever reads it says what is wrong
 			in.paths = append(in.paths, arg)
 			continue
@@ -76,6 +81,30 @@ func (in *inputs) directory(dir string) error {
 	})
 }
 
+// standard looks how the standard input begins, and reads it if it is a capture.
+func (in *inputs) standard(stdin io.Reader) error {
+	all := bufio.NewReader(stdin)
+	in.stdin = all
+	is, err := isCapture(all)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read standard input: %w", err)
+	case is:
+		return in.capture("-", all)
+	}
+	in.paths = append(in.paths, "-")
+	return nil
+}
+
+// isCapture looks how a text begins. What is too short is none.
+func isCapture(text *bufio.Reader) (bool, error) {
+	begin, err := text.Peek(len(captureBegin))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(begin) == captureBegin, err
+}
+
 // file opens a file once, looks how it begins, and reads it if it is a capture. One that can be opened again
 // is left to whoever reads manifests.
 func (in *inputs) file(path string, again bool) error {
@@ -84,11 +113,11 @@ func (in *inputs) file(path string, again bool) error {
 		return err
 	}
 	all := bufio.NewReader(f)
-	begin, err := all.Peek(len(captureBegin))
-	if err != nil && !errors.Is(err, io.EOF) { // what is too short is none
+	is, err := isCapture(all)
+	switch {
+	case err != nil:
 		return errors.Join(err, f.Close())
-	}
-	if string(begin) == captureBegin {
+	case is:
 		return errors.Join(in.capture(path, all), f.Close())
 	}
 	in.paths = append(in.paths, path)

@@ -63,11 +63,11 @@ func explainFormats() []string { return []string{"text", "json"} }
 
 // checkExplain refuses what cannot be explained, and takes the captured nodes out of the arguments: without
 // objects there is no pod.
-func (f *lookFlags) checkExplain(args []string) (*inputs, error) {
+func (f *lookFlags) checkExplain(env Env, args []string) (*inputs, error) {
 	if err := cmp.Or(known("output", "format", f.output, explainFormats()), f.inputFlags.check()); err != nil {
 		return nil, err
 	}
-	in, err := readInputs(args)
+	in, err := readInputs(args, env.Stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func runExplain(c *cobra.Command, env Env, f lookFlags, of explainer, args []str
 	if given := f.cluster.which.Namespace(); given != "" && namespace != "" && given != namespace {
 		return unusable(fmt.Errorf("%s is not in the namespace %s that --namespace names", args[0], given), "leave one of them out")
 	}
-	inputs, err := f.checkExplain(args[1:])
+	inputs, err := f.checkExplain(env, args[1:])
 	if err != nil {
 		return err
 	}

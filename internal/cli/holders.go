@@ -53,7 +53,7 @@ func (f *lookFlags) holders(ctx context.Context, env Env, args []string) (*holde
 	if err := cmp.Or(known("output", "format", f.output, holdersFormats()), f.inputFlags.check()); err != nil {
 		return nil, err
 	}
-	in, err := readInputs(args)
+	in, err := readInputs(args, env.Stdin)
 	if err != nil {
 		return nil, err
 	}

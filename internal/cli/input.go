@@ -59,7 +59,7 @@ func (f *inputFlags) namespace() (string, error) {
 // objects reads files and, where that is asked for, the cluster. An input without any object is no
 // input, unless captured nodes are there: a path that is wrong must not look like a cluster that is in order.
 func (f *inputFlags) objects(ctx context.Context, env Env, in *inputs) (*manifest.Set, error) {
-	o := manifest.Options{Stdin: env.Stdin, Pipes: in.pipes, Complete: f.complete}
+	o := manifest.Options{Stdin: in.stdin, Pipes: in.pipes, Complete: f.complete}
 	if f.live {
 		texts, whole, err := f.cluster.read(ctx, env)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 type lookFlags struct {
 	inputFlags
 	// named: the command takes the name of an object, whose namespace may be given as a flag.
-	named bool
+	named  bool
 	roots  []string
 	nics   nicFlags
 	socket string // kubelet's on this node

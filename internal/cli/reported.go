@@ -56,7 +56,7 @@ func (f *reportFlags) check(args []string, formats ...string) error {
 // read reads all that is looked at.
 func (f *reportFlags) read(ctx context.Context, env Env, args []string) (*manifest.Set, check.Options, error) {
 	o := check.Options{Namespace: f.cluster.which.Namespace()}
-	in, err := readInputs(args)
+	in, err := readInputs(args, env.Stdin)
 	if err != nil {
 		return nil, o, err
 	}
