@@ -1,14 +1,22 @@
 package check
 
-import "kata-device-plugin/internal/manifest"
+import (
+	"slices"
+	"time"
 
-// indexEvents sorts events by what they are about. One that names the UID of another object is about that: a
+	"kata-device-plugin/internal/manifest"
+)
+
+// indexEvents sorts events by what they are about, the newest last. One that names the UID of another object is about that: a
 // pod of a StatefulSet has the name of the one before it, whose events are there for an hour.
 func (w *World) indexEvents() {
 	for _, e := range w.kinds["Event"] {
 		on := regarding(e)
 		ref := Ref{on.Get("kind").Text(), on.Get("namespace").Text(), on.Get("name").Text()}
 		w.events[ref] = append(w.events[ref], e)
+	}
+	for _, about := range w.events {
+		slices.SortStableFunc(about, func(a, b *manifest.Object) int { return EventTime(a).Compare(EventTime(b)) })
 	}
 	for _, o := range w.objects {
 		ref := w.ref(o)
@@ -24,6 +32,26 @@ func (w *World) indexEvents() {
 		}
 		w.events[ref] = own
 	}
+}
+
+// eventTimes are where an event has the times at which it was seen.
+func eventTimes(e *manifest.Object) []manifest.Value {
+	return []manifest.Value{
+		e.Get("metadata", "creationTimestamp"), e.Get("eventTime"), e.Get("lastTimestamp"), e.Get("deprecatedLastTimestamp"),
+		e.Get("series", "lastObservedTime"),
+	}
+}
+
+// EventTime is when an event was last seen, zero where it does not say. Of one that is counted the API keeps the
+// first time as well, and which fields it has depends on who has written it.
+func EventTime(e *manifest.Object) time.Time {
+	var last time.Time
+	for _, at := range eventTimes(e) {
+		if t, err := time.Parse(time.RFC3339Nano, at.Text()); err == nil && t.After(last) {
+			last = t
+		}
+	}
+	return last
 }
 
 // regarding is what an event is about.

@@ -77,3 +77,46 @@ func TestEventsOfAnother(t *testing.T) {
 		t.Errorf("only %d fixtures have events of a pod", tried)
 	}
 }
+
+// TestLastEvent: what was said last counts, whichever field has the time and in whichever order a dump has the
+// events; of two that were said at once, the one that is written last.
+func TestLastEvent(t *testing.T) {
+	const objects = `apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default, uid: u}
+spec: {resourceClaims: [{name: c, resourceClaimName: c}], containers: [{name: c, image: x, resources: {claims: [{name: c}]}}]}
+status: {phase: Pending}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: c, namespace: default, uid: c}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+`
+	event := func(message, times string) string {
+		return "---\napiVersion: v1\nkind: Event\nmetadata: {name: " + message + ", namespace: default}\n" +
+			"involvedObject: {kind: Pod, namespace: default, name: p}\nreason: FailedScheduling\nmessage: " + message + "\n" + times + "\n"
+	}
+	const noon, later = `"2026-03-01T12:00:00Z"`, `"2026-03-01T12:00:01.5Z"`
+	for _, test := range []struct{ old, now string }{
+		{"lastTimestamp: " + noon, "lastTimestamp: " + later},
+		{"lastTimestamp: " + noon, "eventTime: " + later},
+		{"eventTime: " + noon + "\nlastTimestamp: null", "eventTime: " + noon + "\nseries: {count: 2, lastObservedTime: " + later + "}"},
+		{"firstTimestamp: " + later, "deprecatedLastTimestamp: " + noon},
+		{"eventTime: soon", "lastTimestamp: " + noon},
+	} {
+		for _, text := range []string{
+			event("old", test.old) + event("now", test.now), event("now", test.now) + event("old", test.old),
+			event("old", test.now) + event("now", test.now),
+		} {
+			var said []string
+			for _, f := range check.Run(load(t, objects+text), check.Options{Enable: []string{"DRA005"}}).Findings {
+				for _, r := range f.Related {
+					said = append(said, r.Text)
+				}
+			}
+			if diff := cmp.Diff([]string{"the scheduler says: now"}, said); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", text, diff)
+			}
+		}
+	}
+}

@@ -78,7 +78,9 @@ func farApart(w *World) []Finding {
 		}
 	}
 	for _, e := range w.kinds["Event"] {
-		newest(&later, &at, e.Get("lastTimestamp"))
+		for _, seen := range eventTimes(e) {
+			newest(&later, &at, seen)
+		}
 	}
 	if beat.IsZero() || later.Sub(beat) < much {
 		return nil

@@ -108,7 +108,7 @@ func (v *View) Node(name string) *Node { return v.nodeOf[name] }
 // PodsOn are the pods that a node has and that have not ended.
 func (v *View) PodsOn(node string) []*Workload { return v.podsOn[node] }
 
-// Events are those about an object, as they were loaded.
+// Events are those about an object, the newest last.
 func (v *View) Events(r Ref) []*manifest.Object { return v.events[r] }
 
 // Advertised lists who advertises a name, nodes apart.

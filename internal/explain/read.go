@@ -69,13 +69,9 @@ func (e *explainer) events(r check.Ref, reasons ...string) []heard {
 		}
 		h.message = oneLine(text.Text())
 		h.evidence = seen(text, "%s: %s", h.reason, h.message)
-		for _, at := range []manifest.Value{o.Get("metadata", "creationTimestamp"), o.Get("eventTime"), o.Get("lastTimestamp"),
-			o.Get("deprecatedLastTimestamp"), o.Get("series", "lastObservedTime")} {
-			h.evidence = h.evidence.since(at)
-		}
+		h.evidence.At = check.EventTime(o)
 		all = append(all, h)
 	}
-	slices.SortStableFunc(all, func(a, b heard) int { return a.evidence.At.Compare(b.evidence.At) })
 	return all
 }
 
