@@ -10,22 +10,37 @@ import (
 // of no Node says of kubelet is about a cluster that is not the one of the input, as far as anybody knows:
 // only what is found in it counts. Of two captures of one node the older one is left out.
 func (w *World) matchCaptured(all []*captured) {
-	newest := map[string]*captured{}
+	newest := map[identity]*captured{}
 	for _, n := range all {
 		n.match(w.nodes)
-		was := newest[n.name]
+		was := newest[n.identity()]
 		if was == nil || n.c.Meta.Time.After(was.c.Meta.Time) {
-			newest[n.name] = n
+			newest[n.identity()] = n
 		}
 	}
 	for _, n := range all {
-		if by := newest[n.name]; by != n && n.name != "" {
+		if by := newest[n.identity()]; by != n && n.name != "" {
 			n.newer = by
 			w.outdated = append(w.outdated, n)
 			continue
 		}
 		w.captured = append(w.captured, n)
 	}
+}
+
+// identity tells captured nodes apart.
+type identity struct{ name, boot string }
+
+// identity is that of a node. The word in the place of a name is that of another node too, where two clusters use
+// one salt: of such captures those are of one node that are of one boot, whose ID no other has.
+func (n *captured) identity() identity {
+	switch {
+	case n.hasNames():
+		return identity{name: n.name}
+	case n.c.Meta.Boot != "":
+		return identity{n.name, n.c.Meta.Boot}
+	}
+	return identity{n.name, n.file} // of nobody else
 }
 
 // match looks for the Node of a capture, if there are any.

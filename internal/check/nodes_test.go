@@ -118,6 +118,33 @@ func TestNewestCapture(t *testing.T) {
 	}
 }
 
+// TestSameWord: two captures with the same word in the place of the host's name are of one node only if they are
+// of one boot. With the real name they are.
+func TestSameWord(t *testing.T) {
+	of := func(file, boot string, redacted bool) check.NodeInput {
+		c := capture.New(capture.Meta{Hostname: "name-0123456789", Boot: boot, Redacted: redacted})
+		c.Add(capture.Entry{Path: capture.CheckpointPath, Kind: capture.File, Text: []byte(`{"Data":{"RegisteredDevices":{"x.io/` + file + `":["1"]}}}`)})
+		return check.NodeInput{File: file, Capture: c}
+	}
+	set, err := manifest.Load(nil, manifest.Options{})
+	must(t, err)
+	for _, test := range []struct {
+		a, b check.NodeInput
+		one  bool
+	}{
+		{of("a", "1", true), of("b", "2", true), false},
+		{of("a", "", true), of("b", "", true), false},
+		{of("a", "1", true), of("b", "1", true), true},
+		{of("a", "1", true), of("b", "1", false), false},
+		{of("a", "1", false), of("b", "2", false), true},
+	} {
+		r := check.Run(set, check.Options{Enable: []string{"EVD008"}, Nodes: []check.NodeInput{test.a, test.b}})
+		if one := slices.Equal(found(r), []string{"EVD008 note node name-0123456789"}); one != test.one || len(r.Names) != map[bool]int{true: 1, false: 2}[test.one] {
+			t.Errorf("%+v and %+v: found %v, advertised %v", test.a.Capture.Meta, test.b.Capture.Meta, found(r), r.Names)
+		}
+	}
+}
+
 // TestOwnManifests: what this project deploys has no more privilege than it needs.
 func TestOwnManifests(t *testing.T) {
 	set, err := manifest.Load([]string{"../../deploy"}, manifest.Options{})
