@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"sigs.k8s.io/yaml"
 )
 
 // TestLint: Helm's own linter has nothing to say, but that there is no icon.
@@ -93,5 +95,42 @@ func TestGuideSaysWhatProgramsGet(t *testing.T) {
 	}
 	if seen != len(allowances()) {
 		t.Errorf("docs/install.md has %d of %d programs", seen, len(allowances()))
+	}
+}
+
+// TestOpenShiftConstraints: the constraints in docs/install.md let in what the chart makes, and allow no more than
+// some program needs. That is all that can be shown without OpenShift.
+func TestOpenShiftConstraints(t *testing.T) {
+	_, rest, _ := strings.Cut(guide(t), "apiVersion: security.openshift.io/v1\n")
+	text, _, _ := strings.Cut(rest, "```")
+	var allowed struct {
+		AllowHostNetwork, AllowHostPorts, AllowHostDirVolumePlugin            bool
+		AllowHostPID, AllowHostIPC, AllowPrivilegedContainer                  bool
+		AllowPrivilegeEscalation, ReadOnlyRootFilesystem                      bool
+		AllowedCapabilities, DefaultAddCapabilities, RequiredDropCapabilities []string
+		SeccompProfiles, Volumes                                              []string
+	}
+	must(t, yaml.Unmarshal([]byte(text), &allowed))
+	a := allowed
+	if a.AllowHostPID || a.AllowHostIPC || a.AllowPrivilegedContainer || a.AllowPrivilegeEscalation || !a.ReadOnlyRootFilesystem ||
+		len(a.AllowedCapabilities)+len(a.DefaultAddCapabilities) > 0 || !slices.Equal(a.RequiredDropCapabilities, []string{"ALL"}) ||
+		!slices.Equal(a.SeccompProfiles, []string{"runtime/default"}) {
+		t.Errorf("they allow what no pod has: %+v", a)
+	}
+	volumes, network := map[string]bool{"projected": true}, false // kubelet adds the token
+	for _, values := range combinations() {
+		for _, ds := range daemonSets(render(t, usual(values))) {
+			network = network || ds.Spec.Template.Spec.HostNetwork
+			for _, v := range ds.Spec.Template.Spec.Volumes {
+				for kind, has := range map[string]bool{
+					"hostPath": v.HostPath != nil, "emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil,
+				} {
+					volumes[kind] = volumes[kind] || has
+				}
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(volumes)); !slices.Equal(got, a.Volumes) || a.AllowHostNetwork != network || !a.AllowHostDirVolumePlugin {
+		t.Errorf("volumes are %v and the host's network %v, and allowed is %+v", got, network, a)
 	}
 }

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -40,11 +41,15 @@ func TestSameAsBases(t *testing.T) {
 		{"PodMonitor of the driver", only("draDriver", "podMonitor: {enabled: true}"), "resources:\n  - ../../deploy/kata-dra-driver\n" +
 			"components:\n  - ../../deploy/device-exporter/components/dra-driver\n"},
 		{"another namespace", only("draDriver", ""), moved},
+		{"SR-IOV network operator", perNode(t), operator},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			release := usual(test.values)
-			if test.kustomize == moved {
+			switch test.kustomize {
+			case moved:
 				release.Namespace = "passthrough"
+			case operator:
+				release.Namespace = "sriov-network-operator"
 			}
 			got := plain(t, render(t, release).Objects)
 			want := plain(t, kustomized(t, test.kustomize))
@@ -71,6 +76,20 @@ func TestEveryBaseIsCompared(t *testing.T) {
 			t.Errorf("%s has %v, and compared are %v", dir, names, known)
 		}
 	}
+}
+
+// operator is the example for the SR-IOV network operator.
+const operator = "../../deploy/examples/nic-sriov-operator"
+
+// perNode are the values that docs/nic.md has for it.
+func perNode(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(root + "/docs/nic.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "### SR-IOV network operator")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	values, _, _ := strings.Cut(rest, "```")
+	return values
 }
 
 // moved is the overlay of docs/dra.md for another namespace.

@@ -196,6 +196,37 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNodeName: a container whose arguments have the node's name is told it, and no other has an environment.
+func TestNodeName(t *testing.T) {
+	for key, flag := range map[string]string{"nicDevicePlugin": "--config-file", "exporter": "--nic-config-file"} {
+		for _, file := range []string{"/etc/pcidp/$(NODE_NAME)", "/etc/pcidp/config.json"} {
+			for name, ds := range daemonSets(render(t, usual(only(key, "extraArgs: ['"+flag+"="+file+"']")))) {
+				told := false
+				for _, e := range ds.Spec.Template.Spec.Containers[0].Env {
+					told = e.Name == "NODE_NAME" && e.ValueFrom.FieldRef.FieldPath == "spec.nodeName"
+				}
+				if told != strings.Contains(file, "NODE_NAME") {
+					t.Errorf("%s with %s: told the node's name: %v", name, file, told)
+				}
+			}
+		}
+	}
+}
+
+// TestNotesSayWhatANamespaceNeeds: in kube-system pods with hostPath volumes are admitted, and elsewhere perhaps
+// none appears, which a DaemonSet does not say loudly.
+func TestNotesSayWhatANamespaceNeeds(t *testing.T) {
+	const label = "kubectl label namespace devices pod-security.kubernetes.io/enforce=privileged"
+	r := usual("")
+	if notes := render(t, r).Notes; strings.Contains(notes, "pod-security") {
+		t.Errorf("of kube-system is said:\n%s", notes)
+	}
+	r.Namespace = "devices"
+	if notes := render(t, r).Notes; !strings.Contains(notes, label) {
+		t.Errorf("%q is not in:\n%s", label, notes)
+	}
+}
+
 // TestLabelsAreNotInSelectors: labels that change from release to release restart no pod.
 func TestLabelsAreNotInSelectors(t *testing.T) {
 	values := "commonLabels: {team: a}\nkataDevicePlugin: {podLabels: {tier: b, app.kubernetes.io/name: stolen}}\n"

@@ -94,6 +94,17 @@ readinessProbe:
   failureThreshold: 2
 {{- end }}
 
+{{/* The node's name, for those whose arguments have it: a file for each node, as the SR-IOV network operator writes. */}}
+{{- define "passthrough.nodeName" -}}
+{{- if contains "$(NODE_NAME)" (join " " .values.extraArgs) -}}
+env:
+  - name: NODE_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: spec.nodeName
+{{- end }}
+{{- end }}
+
 {{/* The health socket. In memory, since the root is read-only and a socket needs no disk. */}}
 {{- define "passthrough.runMount" -}}
 - name: run
