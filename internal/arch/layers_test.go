@@ -45,7 +45,7 @@ func rooms() map[string]room {
 		"nodelock":           {floor: ground, what: "one owner of a resource on a node"},
 		"watch":              {floor: ground, what: "look again: inotify, debounced"},
 		"uevent":             {floor: facts, what: "look again: what the kernel announces of devices"},
-		"confine":            {floor: ground, what: "Landlock"},
+		"confine":            {floor: ground, what: "Landlock, and a filter of sockets"},
 		"host":               {floor: facts, what: "one look at the node: the snapshot"},
 		"devfs":              {floor: faces, what: "what is in /dev, without opening it"},
 		"nicconfig":          {floor: facts, what: "what the NIC plugin's file declares, read and checked"},

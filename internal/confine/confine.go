@@ -1,5 +1,5 @@
 // Package confine gives up, for the rest of the process's life, the access to the file
-// system and the network that a program does not need (Landlock).
+// system and the network that a program does not need (Landlock, and a seccomp filter of sockets).
 package confine
 
 import (
@@ -25,7 +25,7 @@ type Access struct {
 	Trees []string
 	// Connect are directories whose sockets may be connected to.
 	Connect []string
-	// Network keeps TCP and UDP.
+	// Network keeps all sockets. Without it only those of Unix and of netlink are left.
 	Network bool
 }
 
@@ -35,14 +35,30 @@ type Report struct {
 	// for that: no such system call, switched off, or refused by a seccomp filter.
 	ABI int
 	Why string
-	// Complete says whether the file system and TCP are confined (ABI 4, Linux 6.7). UDP is
-	// from ABI 10 on, and Multipath TCP never.
+	// Sockets says whether other sockets than those of Unix and of netlink are refused.
+	Sockets bool
+	// Complete says whether all that was given up is refused: by Landlock (ABI 4, Linux 6.7), and the sockets.
 	Complete bool
 }
 
 // Process confines the process, all its threads and what they start. What the kernel
 // does not know is left out. Paths that do not exist are passed over.
 func Process(a Access) (Report, error) {
+	report, err := files(a)
+	if a.Network {
+		return report, err
+	}
+	refused := onlyLocalSockets()
+	report.Sockets = refused == nil
+	report.Complete = report.Complete && report.Sockets
+	if refused != nil && report.Why == "" {
+		report.Why = refused.Error()
+	}
+	return report, err
+}
+
+// files is what Landlock does.
+func files(a Access) (Report, error) {
 	abi, err := llsyscall.LandlockGetABIVersion()
 	if err != nil {
 		return Report{Why: err.Error()}, nil //nolint:nilerr // an answer, not a failure

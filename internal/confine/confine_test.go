@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -70,6 +72,13 @@ func attempts() []attempt {
 			}
 			return err
 		}},
+		{"talk to an abstract socket of another process", false, 6, func(d string) error {
+			c, err := net.Dial("unix", "@"+d)
+			if err == nil {
+				c.Close()
+			}
+			return err
+		}},
 		{"make a device node", false, 1, func(d string) error { return unix.Mknod(d+"/write/null", unix.S_IFCHR|0o600, 0) }},
 		{"read another file", false, 1, func(string) error { _, err := os.ReadFile("/etc/passwd"); return err }},
 		{"list another directory", false, 1, func(string) error { _, err := os.ReadDir("/etc"); return err }},
@@ -83,7 +92,57 @@ func attempts() []attempt {
 			}
 			return err
 		}},
+		socket("talk to the kernel by netlink", true, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE),
+		socket("make a socket of TCP", false, unix.AF_INET, unix.SOCK_STREAM, 0),
+		socket("make a socket of Multipath TCP", false, unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_MPTCP),
+		socket("make a socket of UDP", false, unix.AF_INET, unix.SOCK_DGRAM, 0),
+		socket("make a socket of vsock", false, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
+		socket("make a socket of packets", false, unix.AF_PACKET, unix.SOCK_DGRAM, 0),
+		{"make a pair of sockets", true, 1, func(string) error { return pair(unix.AF_UNIX) }},
+		{"make a pair of sockets of another family", false, 1, func(string) error { return pair(unix.AF_TIPC) }},
+		{"make a socket on every thread", false, 1, func(string) error {
+			for range 20 {
+				done := make(chan error)
+				go func() {
+					runtime.LockOSThread() // and never unlocked: the thread ends
+					done <- open(unix.AF_INET, unix.SOCK_DGRAM, 0)
+				}()
+				if err := <-done; !errors.Is(err, fs.ErrPermission) {
+					return err
+				}
+			}
+			return fs.ErrPermission
+		}},
+		{"make an io_uring", false, 1, func(string) error {
+			var parameters [120]byte
+			_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters)), 0)
+			if errno != 0 {
+				return errno
+			}
+			return nil
+		}},
 	}
+}
+
+// socket tries to make one.
+func socket(name string, allowed bool, family, kind, protocol int) attempt {
+	return attempt{name, allowed, 1, func(string) error { return open(family, kind, protocol) }}
+}
+
+func open(family, kind, protocol int) error {
+	fd, err := unix.Socket(family, kind, protocol)
+	if err == nil {
+		err = unix.Close(fd)
+	}
+	return err
+}
+
+func pair(family int) error {
+	fds, err := unix.Socketpair(family, unix.SOCK_SEQPACKET, 0)
+	if err == nil {
+		err = errors.Join(unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return err
 }
 
 // TestProcess confines a child, and looks what it can still do.
@@ -107,6 +166,11 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	abstract, err := net.Listen("unix", "@"+dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProcess$")
 	cmd.Env = append(os.Environ(), "CONFINE_CHILD="+dir)
 	out, err := cmd.Output()
@@ -127,8 +191,8 @@ func TestProcess(t *testing.T) {
 		t.Skip("SKIPPED: this kernel has no Landlock")
 	}
 	t.Logf("Landlock ABI %d", got.Report.ABI)
-	if got.Report.Complete != (got.Report.ABI >= 4) {
-		t.Errorf("complete: %v", got.Report.Complete)
+	if !got.Report.Sockets || got.Report.Complete != (got.Report.ABI >= 4) {
+		t.Errorf("complete: %v, sockets: %v, %s", got.Report.Complete, got.Report.Sockets, got.Report.Why)
 	}
 	for _, a := range attempts() {
 		if got.Report.ABI < a.abi {

@@ -32,7 +32,7 @@ func (e *Exporter) confine() {
 	switch {
 	case err != nil:
 		e.log.Warn("running without Landlock", "reason", err.Error())
-	case report.ABI == 0:
+	case report.Why != "":
 		e.log.Info("the kernel enforces only a part of the confinement, or none", "landlock", report.ABI, "reason", report.Why)
 	}
 }

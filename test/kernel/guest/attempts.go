@@ -15,8 +15,10 @@ import (
 type attempt struct {
 	name string
 	// confined is the answer where Landlock is on, 0 for success. Where it is off, everything here
-	// succeeds: the pod's mounts and the lack of capabilities do not stand in the way.
+	// succeeds that the filter of sockets lets pass: the pod's mounts and the lack of capabilities do not
+	// stand in the way.
 	confined unix.Errno
+	filtered bool
 	try      func(p *puppet, node string) error
 }
 
@@ -31,37 +33,42 @@ func attempts() []attempt {
 	at := func(path string, flags int) func(*puppet, string) error {
 		return func(p *puppet, _ string) error { return open(p, path, flags) }
 	}
+	socket := func(family, kind, protocol int) func(*puppet, string) error {
+		return func(p *puppet, _ string) error {
+			fd, err := p.call(unix.SYS_SOCKET, family, kind|unix.SOCK_CLOEXEC, protocol)
+			if err == nil {
+				_, err = p.call(unix.SYS_CLOSE, fd)
+			}
+			return err
+		}
+	}
 	return []attempt{
 		// What it needs.
-		{"list VFIO's nodes", 0, at("/dev/vfio/devices", unix.O_RDONLY|unix.O_DIRECTORY)},
-		{"list the PCI bus", 0, at("/sys/bus/pci/devices", unix.O_RDONLY|unix.O_DIRECTORY)},
-		{"write a file for CDI", 0, at(cdiDir+"/attempt", unix.O_WRONLY|unix.O_CREAT)},
-		{"write a file for kubelet", 0, at(pluginsDir+"/attempt", unix.O_WRONLY|unix.O_CREAT)},
+		{"make a socket of Unix", 0, false, socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)},
+		{"make a socket of netlink", 0, false, socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT)},
+		{"list VFIO's nodes", 0, false, at("/dev/vfio/devices", unix.O_RDONLY|unix.O_DIRECTORY)},
+		{"list the PCI bus", 0, false, at("/sys/bus/pci/devices", unix.O_RDONLY|unix.O_DIRECTORY)},
+		{"write a file for CDI", 0, false, at(cdiDir+"/attempt", unix.O_WRONLY|unix.O_CREAT)},
+		{"write a file for kubelet", 0, false, at(pluginsDir+"/attempt", unix.O_WRONLY|unix.O_CREAT)},
 		// What it does not.
-		{"open a device", unix.EACCES, func(p *puppet, node string) error { return open(p, node, unix.O_RDWR) }},
-		{"open a device to read", unix.EACCES, func(p *puppet, node string) error { return open(p, node, unix.O_RDONLY) }},
-		{"open VFIO's container", unix.EACCES, at("/dev/vfio/vfio", unix.O_RDWR)},
-		{"write elsewhere", unix.EACCES, at("/dev/attempt", unix.O_WRONLY|unix.O_CREAT)},
-		{"read its own program", unix.EACCES, at("/kata-device-plugin", unix.O_RDONLY)},
-		{"list the root", unix.EACCES, at("/", unix.O_RDONLY|unix.O_DIRECTORY)},
-		{"make a directory for CDI", unix.EACCES, func(p *puppet, _ string) error {
+		{"open a device", unix.EACCES, false, func(p *puppet, node string) error { return open(p, node, unix.O_RDWR) }},
+		{"open a device to read", unix.EACCES, false, func(p *puppet, node string) error { return open(p, node, unix.O_RDONLY) }},
+		{"open VFIO's container", unix.EACCES, false, at("/dev/vfio/vfio", unix.O_RDWR)},
+		{"write elsewhere", unix.EACCES, false, at("/dev/attempt", unix.O_WRONLY|unix.O_CREAT)},
+		{"read its own program", unix.EACCES, false, at("/kata-device-plugin", unix.O_RDONLY)},
+		{"list the root", unix.EACCES, false, at("/", unix.O_RDONLY|unix.O_DIRECTORY)},
+		{"make a directory for CDI", unix.EACCES, false, func(p *puppet, _ string) error {
 			_, err := p.call(unix.SYS_MKDIRAT, unix.AT_FDCWD, text0(cdiDir+"/attempted"), 0o700)
 			return err
 		}},
-		{"make a link for kubelet", unix.EACCES, func(p *puppet, _ string) error {
+		{"make a link for kubelet", unix.EACCES, false, func(p *puppet, _ string) error {
 			_, err := p.call(unix.SYS_SYMLINKAT, text0("/"), unix.AT_FDCWD, text0(pluginsDir+"/attempted"))
 			return err
 		}},
-		{"listen on TCP", unix.EACCES, func(p *puppet, _ string) error {
-			fd, err := p.call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			_, err = p.call(unix.SYS_BIND, fd, anyTCP(), unix.SizeofSockaddrInet4)
-			_, failed := p.call(unix.SYS_CLOSE, fd)
-			return errors.Join(err, failed)
-		}},
-		{"signal another process", unix.EPERM, func(p *puppet, _ string) error {
+		{"make a socket of TCP", unix.EACCES, true, socket(unix.AF_INET, unix.SOCK_STREAM, 0)},
+		{"make a socket of Multipath TCP", unix.EACCES, true, socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)},
+		{"make a socket of UDP", unix.EACCES, true, socket(unix.AF_INET, unix.SOCK_DGRAM, 0)},
+		{"signal another process", unix.EPERM, false, func(p *puppet, _ string) error {
 			_, err := p.call(unix.SYS_KILL, 1, 0)
 			return err
 		}},
@@ -129,7 +136,7 @@ func (s *stage) attempted(confined bool) {
 	refused := 0
 	for _, a := range attempts() {
 		want := ""
-		if confined && a.confined != 0 {
+		if a.filtered || confined && a.confined != 0 {
 			want = unix.ErrnoName(a.confined)
 			refused++
 		}

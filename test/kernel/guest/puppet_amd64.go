@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -160,11 +159,3 @@ func (p *puppet) step(regs *unix.PtraceRegs) error {
 
 // text0 is a string as the kernel wants it.
 func text0(s string) []byte { return append([]byte(s), 0) }
-
-// anyTCP is the address 0.0.0.0:8080.
-func anyTCP() []byte {
-	a := make([]byte, unix.SizeofSockaddrInet4)
-	binary.NativeEndian.PutUint16(a, unix.AF_INET)
-	binary.BigEndian.PutUint16(a[2:], 8080)
-	return a
-}

@@ -11,4 +11,3 @@ func puppets(int) ([]*puppet, error)              { return nil, errors.ErrUnsupp
 func (*puppet) call(uintptr, ...any) (int, error) { return 0, errors.ErrUnsupported }
 func (*puppet) release() error                    { return errors.ErrUnsupported }
 func text0(s string) []byte                       { return []byte(s) }
-func anyTCP() []byte                              { return nil }
