@@ -4,6 +4,7 @@
 (() => {
   const every = 10000;
   let following = true;
+  let asked = 0, shown = 0;
 
   // What is shown is said by the page itself. Only what goes wrong is news to somebody who listens.
   const news = document.createElement("p");
@@ -32,11 +33,14 @@
   };
 
   const follow = async () => {
-    const answer = await fetch(location.pathname, { cache: "no-store" });
+    const mine = ++asked;
+    // Who does not answer is not waited for: until he does, what is shown would be old without a word.
+    const answer = await fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(every) });
     if (!answer.ok) throw new Error("status " + answer.status);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
     const now = document.querySelector("main");
-    if (!next || !following) return;
+    if (!next || !following || mine < shown) return;
+    shown = mine;
     const focus = place(document.activeElement);
     const scrolled = new Map([...now.querySelectorAll(".scroll")].map((e) => [e.id, [e.scrollLeft, e.scrollTop]]));
     // A part that is as it was is left alone, with what somebody has marked in it.

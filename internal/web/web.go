@@ -14,8 +14,16 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// slow is how long a client may take to ask.
-const slow = 10 * time.Second
+const (
+	// slow is how long a client may take to ask. What it sends behind its question is read by nobody.
+	slow = 10 * time.Second
+	// slowest is how long it may take to read the answer, which is more than scrapes are given. Whoever asks and
+	// does not read keeps one of few places that there are for scrapes.
+	slowest = time.Minute
+	// idle is how long it may keep a connection for its next question: twice the longest time between scrapes with
+	// which Prometheus has no gaps.
+	idle = 10 * time.Minute
+)
 
 // Check says what is wrong with a web configuration file, nil when nothing is. "" is for none.
 func Check(config string) error {
@@ -38,7 +46,10 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // Serve answers on a listener until ctx ends. The configuration file is read anew for each
 // connection, so that certificates may be replaced.
 func Serve(ctx context.Context, l net.Listener, config string, handler http.Handler, log *slog.Logger) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: slow, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: slowest, IdleTimeout: idle,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape that is cut short is repeated
 	defer stop()
 	var systemd bool

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -200,6 +201,29 @@ func TestFollow(t *testing.T) {
 	n.must(n.exporter.Kill())
 	value[string](b, `tick(), "a round"`)
 	b.await(`document.querySelector("#news").textContent.includes("does not answer")`)
+}
+
+// TestHangs: an exporter that takes the question and does not answer is one that does not answer, and what is shown is
+// said to be old. It is shown anew once the exporter goes on.
+func TestHangs(t *testing.T) {
+	n, _ := hgx(t)
+	b := newBrowser(t)
+	b.before(clock + `
+		const wait = AbortSignal.timeout.bind(AbortSignal);
+		AbortSignal.timeout = (ms) => { window.patience = ms; return wait(3000); }`)
+	b.do("open", chromedp.Navigate(n.url), chromedp.WaitVisible(chromedp.CSS("#follow")))
+	process, err := os.FindProcess(n.exporter.PID())
+	n.must(err)
+	n.must(process.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { _ = process.Signal(syscall.SIGCONT) })
+	value[string](b, `tick(), "a round"`)
+	b.await(`document.querySelector("#news").textContent.includes("does not answer")`)
+	if ms := value[int](b, `patience`); ms != 10000 {
+		t.Errorf("it waits for %d ms", ms)
+	}
+	n.must(process.Signal(syscall.SIGCONT))
+	value[string](b, `tick(), "a round"`)
+	b.await(`document.querySelector("#news").textContent === ""`)
 }
 
 // rowOf is the name of a device's row.
