@@ -76,7 +76,7 @@ test-consumers: ## Read our CDI specs with the libraries that Kata is built with
 # compile it. That is done once, by the linters, which have vet among them.
 .PHONY: test-kubelet
 test-kubelet: ## Run the tests against kubelet's own device manager
-	go -C test test -vet=off ./demo/... ./e2e/... ./harness/... ./kubelet/...
+	go -C test test -vet=off ./cluster/told ./demo/... ./e2e/... ./harness/... ./kubelet/...
 	@go -C test test -vet=off -v -run='^TestVersion$$' ./kubelet | grep -o 'kubelet of .*'
 
 # The second module file has the version; the tag chooses the file in test/kubelet that fits.

@@ -15,13 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"kata-device-plugin/test/cluster/told"
 	"kata-device-plugin/test/peer"
 )
 
 // held is a device that a container has, to kubelet.
 type held struct{ pod, container, resource, device, claim string }
 
-func (h *held) enter(e *expected, pod *v1.Pod, claim apiClaim, names map[string]string) {
+func (h *held) enter(e *told.Expected, pod *v1.Pod, claim apiClaim, names map[string]string) {
 	labels := []string{"namespace", peer.Namespace, "pod", h.pod, "container", h.container, "device", h.device, "resource", h.resource,
 		"pod_uid", string(pod.UID)}
 	if h.claim == "" {
@@ -32,7 +33,7 @@ func (h *held) enter(e *expected, pod *v1.Pod, claim apiClaim, names map[string]
 		labels = append(labels, "pci_address", names[h.device], "source", "dra", "driver", draDriver, "pool", pod.Spec.NodeName,
 			"claim", h.claim, "request", claim.devices[h.device], "admin_access", "false")
 	}
-	e.want(1, "device_allocation_info", labels...)
+	e.Want(1, "device_allocation_info", labels...)
 }
 
 // heldOfKubelet is kubelet's whole answer.
@@ -156,7 +157,7 @@ func asks(pod *v1.Pod, c *v1.Container, claims map[string]apiClaim) int {
 // all the time, or its source is to be told to be old.
 func (w *worker) watchExporter() *watch {
 	w.t.Helper()
-	steady := slices.Sorted(maps.Keys(w.scraped().family("device_allocation_info")))
+	steady := slices.Sorted(maps.Keys(w.scraped().Family("device_allocation_info")))
 	ctx, cancel := context.WithCancel(w.ctx)
 	a := &watch{stop: cancel, done: make(chan error, 1)}
 	w.t.Cleanup(cancel)
@@ -181,10 +182,10 @@ func (w *worker) watchExporter() *watch {
 }
 
 // lies says what is not told of what is held.
-func lies(m metrics, steady []string) error {
+func lies(m told.Metrics, steady []string) error {
 	stale, known := m[`source_stale{source="pod_resources"}`]
 	if !known || stale == 1 {
-		if told := m.family("device_allocation_info"); len(told) > 0 {
+		if told := m.Family("device_allocation_info"); len(told) > 0 {
 			return fmt.Errorf("the source is old, and %d series of it are told", len(told))
 		}
 		return nil
@@ -192,7 +193,7 @@ func lies(m metrics, steady []string) error {
 	for _, s := range steady {
 		if _, ok := m[s]; !ok {
 			return fmt.Errorf("at %f kubelet is told to have answered (up %v), and not told is %s; allocated are told to be %v, free %v",
-				m["state_timestamp_seconds"], m[`source_up{source="pod_resources"}`], s, m.family("resource_allocated"), m.family("resource_free"))
+				m["state_timestamp_seconds"], m[`source_up{source="pod_resources"}`], s, m.Family("resource_allocated"), m.Family("resource_free"))
 		}
 	}
 	return nil

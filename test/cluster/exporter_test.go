@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kata-device-plugin/test/cluster/told"
 	"kata-device-plugin/test/peer"
 )
 
@@ -114,7 +113,7 @@ func exportFaults(c *cluster) {
 	c.must(c.Client().CoreV1().Pods(peer.Namespace).Delete(c.ctx, "holder", metav1.DeleteOptions{GracePeriodSeconds: &none}))
 	c.gone("holder")
 	for range 3 {
-		if got := w.scraped().family("device_allocation_info"); len(got) != 2 {
+		if got := w.scraped().Family("device_allocation_info"); len(got) != 2 {
 			c.t.Errorf("a pod was deleted by force, its container has its devices, and told are %v", got)
 		}
 	}
@@ -124,7 +123,7 @@ func exportFaults(c *cluster) {
 			return err
 		}
 		stale := m[`source_stale{source="pod_resources"}`] == 1
-		told := len(m.family("device_allocation_info")) + len(m.family("resource_allocated")) + len(m.family("resource_free"))
+		told := len(m.Family("device_allocation_info")) + len(m.Family("resource_allocated")) + len(m.Family("resource_free"))
 		if stale != (told == 0) {
 			c.t.Errorf("stale is %t, and told are %d series that rest on it", stale, told)
 		}
@@ -230,7 +229,7 @@ func (w *worker) powerlessExporter(pod *v1.Pod) {
 }
 
 // scrape gets the exporter's metrics through the API server.
-func (w *worker) scrape(ctx context.Context) (metrics, error) {
+func (w *worker) scrape(ctx context.Context) (told.Metrics, error) {
 	pods, err := w.agents(ctx, exporterDaemonSet)
 	if err != nil {
 		return nil, err
@@ -242,46 +241,12 @@ func (w *worker) scrape(ctx context.Context) (metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scrape %s: %w", pods[0].Name, err)
 	}
-	return parseMetrics(string(text))
+	return told.Parse(string(text))
 }
 
-func (w *worker) scraped() metrics {
+func (w *worker) scraped() told.Metrics {
 	w.t.Helper()
 	m, err := w.scrape(w.ctx)
 	w.must(err)
 	return m
-}
-
-// metrics are a scrape's series of the exporter, by their name and labels as they are written.
-type metrics map[string]float64
-
-func parseMetrics(text string) (metrics, error) {
-	all := metrics{}
-	for line := range strings.Lines(text) {
-		line, ok := strings.CutPrefix(strings.TrimSpace(line), "passthrough_")
-		if !ok {
-			continue
-		}
-		at := strings.LastIndexByte(line, ' ')
-		value, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the series %q: %w", line, err)
-		}
-		if _, twice := all[line[:at]]; twice {
-			return nil, fmt.Errorf("the series %q is there twice", line)
-		}
-		all[line[:at]] = value
-	}
-	return all, nil
-}
-
-// family are the series of one metric.
-func (m metrics) family(name string) metrics {
-	all := metrics{}
-	for series, value := range m {
-		if bare, _, _ := strings.Cut(series, "{"); bare == name {
-			all[series] = value
-		}
-	}
-	return all
 }
