@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"tags.cncf.io/container-device-interface/pkg/cdi"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
 	"kata-device-plugin/internal/wholefile"
@@ -109,6 +108,9 @@ func (f *File) Read() []Device {
 func deviceOf(d *specs.Device) Device {
 	on := Device{Name: d.Name}
 	for _, n := range d.ContainerEdits.DeviceNodes {
+		if n == nil {
+			continue // null, which is no node
+		}
 		on.Nodes = append(on.Nodes, Node{Path: n.Path, Host: n.HostPath, Permissions: n.Permissions})
 	}
 	return on
@@ -157,7 +159,7 @@ func (f *File) write() error {
 // disown removes a file that could not be replaced, if it is not true any more: to name no
 // device is better than to name another one. It takes no room on the file system.
 func (f *File) disown() error {
-	spec, err := cdi.ReadSpec(f.Path(), 0)
+	spec, err := readSpec(f.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -128,6 +128,17 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 // few hundred kilobytes, in which the loop does nothing else.
 const maxSpec = 256 << 10
 
+// readSpec reads a spec as runtimes do. The library's reader does not expect a list that has null in it, and panics:
+// that a file of anybody makes it do so is a fault of the file, and may not end the program.
+func readSpec(path string) (spec *cdi.Spec, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			spec, err = nil, fmt.Errorf("parse CDI spec %s: the library of runtimes panics: %v", path, why)
+		}
+	}()
+	return cdi.ReadSpec(path, 0)
+}
+
 // read brings what is known of a file up to date. It fails where the file cannot be read, which says
 // nothing of what is in it.
 func (f *Foreign) read(p print) error {
@@ -140,7 +151,7 @@ func (f *Foreign) read(p print) error {
 		f.Unexamined = p.size
 		return nil
 	}
-	spec, err := cdi.ReadSpec(f.Path, 0)
+	spec, err := readSpec(f.Path)
 	if denied, ok := errors.AsType[*fs.PathError](err); ok {
 		return denied
 	}
