@@ -90,7 +90,7 @@ func (s *Spec) fault() error {
 			return at(d.Value, "%q is no name of a device", name)
 		case names[name]:
 			return at(d.Value, "the device %q is there twice", name)
-		case d.Get("containerEdits").Len() == 0:
+		case !edit(d.Get("containerEdits")):
 			return at(d.Value, "the device %q edits nothing", name)
 		default:
 			names[name] = true
@@ -98,6 +98,14 @@ func (s *Spec) fault() error {
 	}
 	if unknown := unknownKey(s.Value, schema()); unknown.Key() != "" {
 		return at(unknown, "unknown key %q", unknown.Key())
+	}
+	if twice := keyTwice(s.Value); twice.Key() != "" {
+		return at(twice, "the key %q is there twice", twice.Key())
+	}
+	for _, e := range s.Edits() {
+		if v, why := editsFault(e); why != "" {
+			return at(v, "%s", why)
+		}
 	}
 	return s.versionFault(at)
 }

@@ -50,3 +50,23 @@ func unknownKey(v manifest.Value, known keys) manifest.Value {
 	}
 	return manifest.Value{}
 }
+
+// keyTwice is a value whose key stands twice in a map, or nothing.
+func keyTwice(v manifest.Value) manifest.Value {
+	for item := range v.Each() {
+		if found := keyTwice(item); found.Key() != "" {
+			return found
+		}
+	}
+	seen := map[string]bool{}
+	for e := range v.Entries() {
+		if seen[e.Key()] {
+			return e
+		}
+		seen[e.Key()] = true
+		if found := keyTwice(e); found.Key() != "" {
+			return found
+		}
+	}
+	return manifest.Value{}
+}
