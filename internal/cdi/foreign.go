@@ -44,6 +44,14 @@ type Foreign struct {
 	Names         []string
 	// Nodes are those on the host of each of Names, in their order.
 	Nodes [][]string
+	// Numbered are nodes of which the spec itself says the number, by the name of the device.
+	Numbered map[string][]Number
+}
+
+// Number is a device number that a spec has for a node of the host.
+type Number struct {
+	OnHost       string
+	Major, Minor int64
 }
 
 // Claimed is a function that a DRA claim holds.
@@ -107,7 +115,7 @@ func (n *Neighbours) Read(own []string) ([]Foreign, error) {
 		seen, known := n.seen[name]
 		if !known || err != nil || seen.print != p || seen.spec.Unread != nil {
 			before := seen.spec
-			seen = neighbour{print: p, spec: Foreign{Path: path, Kind: before.Kind, Names: before.Names, Nodes: before.Nodes}}
+			seen = neighbour{print: p, spec: Foreign{Path: path, Kind: before.Kind, Names: before.Names, Nodes: before.Nodes, Numbered: before.Numbered}}
 			if err == nil {
 				err = seen.spec.read(p)
 			}
@@ -159,9 +167,14 @@ func (f *Foreign) read(p print) error {
 		f.Err = errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
 		return nil
 	}
-	f.Version, f.Kind, f.Names, f.Nodes = spec.Version, spec.Kind, nil, nil
+	f.Version, f.Kind, f.Names, f.Nodes, f.Numbered = spec.Version, spec.Kind, nil, nil, map[string][]Number{}
 	for i := range spec.Devices {
 		d := deviceOf(&spec.Devices[i])
+		for _, n := range spec.Devices[i].ContainerEdits.DeviceNodes {
+			if n.Major != 0 { // runtimes take 0 for "as it is on the host"
+				f.Numbered[d.Name] = append(f.Numbered[d.Name], Number{Node{Path: n.Path, Host: n.HostPath}.OnHost(), n.Major, n.Minor})
+			}
+		}
 		nodes := make([]string, len(d.Nodes))
 		for k, n := range d.Nodes {
 			nodes[k] = n.OnHost()

@@ -119,3 +119,41 @@ func TestReadAgain(t *testing.T) {
 		t.Errorf("it may be read, and told is %v", got)
 	}
 }
+
+// TestNumbersOfNodes: a spec may have the number of a node as well as its path. When the kernel has given the path to another
+// node, the container would get that one's number, or what has taken the number since.
+func TestNumbersOfNodes(t *testing.T) {
+	n := complete(t)
+	path := filepath.Join(n.roots.CDI, "kata.nvidia.com-gpu.json")
+	number, _ := n.cdev(n.GPUs()[0])
+	node := fmt.Sprintf("/dev/vfio/devices/vfio%d", number)
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(n.roots.Dev, strings.TrimPrefix(node, "/dev")), &st))
+	major, minor := unix.Major(st.Rdev), unix.Minor(st.Rdev)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	for name, tt := range map[string]struct {
+		major, minor uint32
+		stale        int
+	}{
+		"the host's":       {major, minor, 0},
+		"another minor":    {major + 1, minor + 7, 1}, // where nodes have no numbers, 0 is none in a spec either
+		"another's major":  {major + 1, minor, 1},
+		"left to the host": {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := strings.Replace(string(text), `"`+node+`"`, fmt.Sprintf(`"%s","major":%d,"minor":%d`, node, tt.major, tt.minor), 1)
+			if with == string(text) {
+				t.Fatalf("no %s in %.200s", node, text)
+			}
+			must(t, os.WriteFile(path+".new", []byte(with), 0o644), os.Rename(path+".new", path))
+			n.pass(time.Second)
+			want := []string{fmt.Sprintf(`{kind="%s",state="stale"} %d`, gpu, tt.stale), fmt.Sprintf(`{kind="%s",state="resolvable"} %d`, gpu, 8-tt.stale)}
+			for _, line := range want {
+				if got := n.series("cdi_devices"); !slices.Contains(got, line) {
+					t.Errorf("%v, want %s", got, line)
+				}
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/devfs"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodestate"
@@ -37,9 +38,10 @@ type Files struct {
 
 // New makes a reader. Nothing is read yet.
 func New(c Config) *Files {
+	dev := devfs.Dir(c.Roots.Dev)
 	return &Files{
 		config: c, rules: newRules(c.NICs, c.Prefix), record: kubelet.NewCheckpoint(c.Roots.DevicePlugins),
-		specs:   []*specs{newSpecs(c.Roots.StaticCDI), newSpecs(c.Roots.CDI)}, // later ones win
+		specs:   []*specs{newSpecs(c.Roots.StaticCDI, dev), newSpecs(c.Roots.CDI, dev)}, // later ones win
 		sockets: &sockets{dir: c.Roots.DevicePlugins, seen: map[string]socket{}},
 	}
 }

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"kata-device-plugin/internal/cdi"
 	"kata-device-plugin/internal/cdispec"
 	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/draname"
+	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/nodestate"
 )
 
@@ -21,12 +24,13 @@ func owners() []string { return []string{"kata.", "kata.nic."} }
 // specs reads and judges the spec files of a directory.
 type specs struct {
 	dir  string
+	dev  host.DevFS // with the nodes of VFIO
 	read *cdi.Neighbours
 	own  map[string]ownSpec // by file name
 }
 
-func newSpecs(dir string) *specs {
-	return &specs{dir: dir, read: cdi.NewNeighbours(dir), own: map[string]ownSpec{}}
+func newSpecs(dir string, dev host.DevFS) *specs {
+	return &specs{dir: dir, dev: dev, read: cdi.NewNeighbours(dir), own: map[string]ownSpec{}}
 }
 
 // readSpecs reads those of all directories that runtimes do. One that cannot be read may have any name which those
@@ -91,6 +95,7 @@ func (s *specs) judge(files []cdi.Foreign, names []declare.Name) []nodestate.Spe
 			continue // it has gone since
 		}
 		spec := judged(f, info)
+		spec.Stale = s.renumbered(f)
 		base := filepath.Base(f.Path)
 		if _, claims := draname.SpecClaim(base); claims && spec.State == nodestate.SpecUnexamined {
 			spec.Kind = draname.ClaimKind
@@ -127,6 +132,28 @@ func judged(f *cdi.Foreign, info fs.FileInfo) nodestate.Spec {
 		}
 	}
 	return spec
+}
+
+// vfioDir is the part of /dev that a pod has mounted: what is elsewhere is not known to be the host's.
+const vfioDir = "/dev/vfio/"
+
+// renumbered are the devices of a spec that has a number of its own for a node of VFIO, which is another one on the host
+// now: a container would get another device.
+func (s *specs) renumbered(f *cdi.Foreign) map[string]bool {
+	all := map[string]bool{}
+	for name, nodes := range f.Numbered {
+		for _, n := range nodes {
+			at := path.Clean(n.OnHost)
+			if !strings.HasPrefix(at, vfioDir) {
+				continue
+			}
+			have, err := s.dev.Lstat(at)
+			if err == nil && have.Type&fs.ModeDevice != 0 && (int64(have.Major) != n.Major || int64(have.Minor) != n.Minor) {
+				all[name] = true
+			}
+		}
+	}
+	return all
 }
 
 // enter has a spec say what was read of it, if anything was.
