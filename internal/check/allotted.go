@@ -83,7 +83,7 @@ func allottedUnpublished(w *World) []Finding {
 	var all []Finding
 	for _, a := range w.allotted() {
 		p := w.poolOf[poolKey{a.Driver, a.Pool}]
-		if published[a.DeviceName] || !p.whole() && !w.set.Complete("ResourceSlice") {
+		if published[a.DeviceName] || !p.whole() && !w.complete("ResourceSlice") {
 			continue
 		}
 		f := found(a.Claim, a.At, "%s has %s, and no ResourceSlice has it", a.Claim, a.DeviceName)

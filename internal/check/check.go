@@ -48,7 +48,7 @@ type Options struct {
 // Run checks a set.
 func Run(set *manifest.Set, o Options) *Result {
 	w := newWorld(set, o)
-	r := &Result{Inputs: set.Inputs, Nodes: o.Nodes, Complete: set.CompleteKinds(), Names: w.names.table()}
+	r := &Result{Inputs: set.Inputs, Nodes: o.Nodes, Complete: w.completeKinds(), Listed: w.byLists(), Names: w.names.table()}
 	for _, c := range Checks() {
 		if !o.asks(c.ID) {
 			r.Disabled = append(r.Disabled, c.ID)

@@ -39,7 +39,7 @@ func claimChecks() []Check {
 // unless makes a finding a note where the input may not have all objects of a kind: what is not
 // seen may be there.
 func (w *World) unless(f Finding, kind string) Finding {
-	if w.set.Complete(kind) {
+	if w.complete(kind) {
 		return f
 	}
 	return f.as(finding.Note).because("the input may not have every %s of the cluster", kind)

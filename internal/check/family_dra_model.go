@@ -64,7 +64,7 @@ func newSlice(o *manifest.Object) *slice {
 // tells says whether what a driver has published is known: everything, or at least that of
 // other nodes.
 func (w *World) tells(driver string) bool {
-	return w.set.Complete("ResourceSlice") ||
+	return w.complete("ResourceSlice") ||
 		slices.ContainsFunc(w.slices, func(s *slice) bool { return s.driver == driver })
 }
 

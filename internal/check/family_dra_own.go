@@ -17,7 +17,7 @@ const modeLabel = "node-restriction.kubernetes.io/passthrough-mode"
 
 // allGiven says whether each node of the cluster is the driver's by its label.
 func (w *World) allGiven() bool {
-	return len(w.nodes) > 0 && w.set.Complete("Node") &&
+	return len(w.nodes) > 0 && w.complete("Node") &&
 		!slices.ContainsFunc(w.nodes, func(n *Node) bool { return n.Labels.Get(modeLabel).Text() != "dra" })
 }
 

@@ -115,7 +115,7 @@ func reservedForNobody(w *World) []Finding {
 func (w *World) gone(ref Ref, uid string) string {
 	p := w.podOf[ref]
 	switch {
-	case p == nil && w.set.Complete("Pod"):
+	case p == nil && w.complete("Pod"):
 		return "which does not exist"
 	case p == nil || !p.Live:
 		return ""

@@ -89,7 +89,7 @@ func poolIncomplete(w *World) []Finding {
 			f := found(w.ref(p.newest.Object), at,
 				"pool %s of driver %s has %d of %d slices of generation %d: the scheduler does not "+
 					"use it", p.name, p.driver, p.have, p.want, p.newest.generation)
-			if !w.set.Complete("ResourceSlice") {
+			if !w.complete("ResourceSlice") {
 				f = f.as(finding.Warning).because("the input may not have every ResourceSlice of the cluster")
 			}
 			all = append(all, f)

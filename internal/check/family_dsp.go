@@ -43,7 +43,7 @@ func noNodeWanted(w *World) []Finding {
 		case a.Object.FromCluster && status.Text() == "0":
 			f := found(a.ref(), status, "%s is to run on no node: its selectors and tolerations fit none", a.ref())
 			all = append(all, w.unlessGiven(f, a))
-		case !status.Exists() && w.set.Complete("Node") && len(w.nodes) > 0:
+		case !status.Exists() && w.complete("Node") && len(w.nodes) > 0:
 			for _, n := range w.nodes {
 				if n.deselected(a.Spec) == "" { // a taint is DSP002
 					return

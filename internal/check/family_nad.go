@@ -189,7 +189,7 @@ func networkMissing(w *World) []Finding {
 				f = f.with(n.Object.Place(), "there is one of that name in namespace %s",
 					n.Namespace).advise("write %s/%s, or make the network in namespace %s", n.Namespace, n.Name, a.Namespace)
 			}
-			if !w.set.Complete(networkKind) {
+			if !w.complete(networkKind) {
 				f = f.as(finding.Note).because("the input does not have all NetworkAttachmentDefinitions of the cluster")
 			}
 			all = append(all, f)

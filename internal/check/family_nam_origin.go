@@ -82,7 +82,7 @@ func (w *World) meet(a, b *Agent) contention {
 	}
 	chooses := func(a *Agent) bool { return a.Spec.Get("nodeSelector").Len() > 0 || a.Spec.Get("affinity").Exists() }
 	switch {
-	case w.set.Complete("Node") && len(w.nodes) > 0:
+	case w.complete("Node") && len(w.nodes) > 0:
 		return apart
 	case len(w.nodes) == 0 && !chooses(a) && !chooses(b):
 		return together

@@ -76,7 +76,7 @@ func (w *World) leftOver(name string) bool {
 	if len(w.configs) == 0 || len(w.names.of(name)) > 0 || len(w.names.nodes[name]) > 0 {
 		return false
 	}
-	return w.names.like(name).How == likePrefix || w.set.Complete("ConfigMap")
+	return w.names.like(name).How == likePrefix || w.complete("ConfigMap")
 }
 
 func keyLeftOver(w *World) []Finding {
@@ -98,7 +98,7 @@ func keyLeftOver(w *World) []Finding {
 // neverRegistered can be said only when all nodes are there.
 func neverRegistered(w *World) []Finding {
 	var all []Finding
-	if !w.set.Complete("Node") {
+	if !w.complete("Node") {
 		return nil
 	}
 	said := map[string]bool{} // a configuration may have a key for each node

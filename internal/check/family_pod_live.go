@@ -193,7 +193,7 @@ func nodesExcluded(w *World) []Finding {
 // ifAllSupply: of nodes that are not in the input nothing is known, nor of what drivers have published and
 // the input lacks.
 func (w *World) ifAllSupply(f Finding, s *supply) Finding {
-	if !w.set.Complete("Node") {
+	if !w.complete("Node") {
 		f = f.as(finding.Note).because("the input does not have all nodes of the cluster")
 	}
 	if s.class == nil {
@@ -220,7 +220,7 @@ func allInUse(w *World) []Finding {
 	var all []Finding
 	known := map[string]usage{}
 	w.unscheduled(func(p *Workload, want *Want, s *supply) {
-		if !p.Live || s.class != nil && !w.set.Complete("ResourceSlice") {
+		if !p.Live || s.class != nil && !w.complete("ResourceSlice") {
 			return
 		}
 		u, ok := known[want.Name]

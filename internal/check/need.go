@@ -111,7 +111,7 @@ func (w *World) has(n Need) bool {
 	case needPods:
 		return slices.ContainsFunc(w.workloads, func(p *Workload) bool { return p.Live })
 	case needNetworks:
-		return len(w.networks) > 0 || w.set.Complete(networkKind)
+		return len(w.networks) > 0 || w.complete(networkKind)
 	case needAttached:
 		return slices.ContainsFunc(w.workloads, func(p *Workload) bool { return len(p.Attachments)+len(p.Malformed) > 0 })
 	case needConfigs:
@@ -145,11 +145,11 @@ func (w *World) hasOfClaims(n Need) bool {
 	}
 	switch n {
 	case needSlices:
-		return some("ResourceSlice") || w.set.Complete("ResourceSlice")
+		return some("ResourceSlice") || w.complete("ResourceSlice")
 	case needClasses:
-		return some("DeviceClass") || w.set.Complete("DeviceClass")
+		return some("DeviceClass") || w.complete("DeviceClass")
 	case needClaims:
-		return some("ResourceClaim", "ResourceClaimTemplate") || w.set.Complete("ResourceClaim")
+		return some("ResourceClaim", "ResourceClaimTemplate") || w.complete("ResourceClaim")
 	case needClaimants:
 		return slices.ContainsFunc(w.workloads, func(p *Workload) bool { return p.Spec.Get("resourceClaims").Len() > 0 })
 	case needParams:
@@ -158,7 +158,7 @@ func (w *World) hasOfClaims(n Need) bool {
 		return slices.ContainsFunc(w.selections(), func(s selection) bool { return s.list.Len() > 0 })
 	case needAllotted:
 		return slices.ContainsFunc(w.kinds["ResourceClaim"], func(o *manifest.Object) bool { return o.FromCluster }) ||
-			w.set.Complete("ResourceClaim")
+			w.complete("ResourceClaim")
 	case needPlugged:
 		return len(w.plugged()) > 0 || slices.ContainsFunc(w.captured, func(n *captured) bool { return n.told })
 	case needRoles:
@@ -168,7 +168,7 @@ func (w *World) hasOfClaims(n Need) bool {
 	case needOwnAgents:
 		return slices.ContainsFunc(w.deviceAgents(), func(a deviceAgent) bool { return a.ours })
 	case needAllPods:
-		return w.set.Complete("Pod")
+		return w.complete("Pod")
 	case needSocketNames:
 		return len(w.configs) > 0 || slices.ContainsFunc(w.captured, (*captured).hasPluginSockets)
 	case needSpecWriters:

@@ -7,7 +7,7 @@ import "slices"
 // it runs, and kubelet keeps the number. It is said only where everything that could make the name is
 // in the input, and known: a plugin of somebody else may have nothing but devices that are ill.
 func (w *World) outlived(n *Names, node *Node, name string) bool {
-	if node.Allocatable[name] > 0 || len(n.of(name)) > 0 || !w.closed() || !w.set.Complete("DaemonSet") {
+	if node.Allocatable[name] > 0 || len(n.of(name)) > 0 || !w.closed() || !w.complete("DaemonSet") {
 		return false
 	}
 	prefix, _ := split(name)

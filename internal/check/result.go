@@ -49,6 +49,7 @@ type Result struct {
 	Inputs   []manifest.Input
 	Nodes    []NodeInput // captured ones
 	Complete []string    // kinds of which the inputs have everything
+	Listed   []Listed    // those among them of which a list seems to have it
 	Findings []Finding
 	Passed   []string
 	Skipped  []Skipped

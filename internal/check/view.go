@@ -71,7 +71,7 @@ func (v *View) Proven(id string, object Ref, resource string) (Finding, bool) {
 }
 
 // Complete says whether all objects of a kind are in the input.
-func (v *View) Complete(kind string) bool { return v.set.Complete(kind) }
+func (v *View) Complete(kind string) bool { return v.complete(kind) }
 
 // Inputs are the names of what was read.
 func (v *View) Inputs() []string {

@@ -39,6 +39,7 @@ type World struct {
 	uses       []use           // of names, by pods, machines and networks
 	agreed     map[string]bool // names that a pod and a network have alike
 	accepted   map[Ref][]string
+	lacksNodes bool // the list of nodes is not of all of them
 }
 
 func newWorld(set *manifest.Set, o Options) *World {
@@ -69,6 +70,7 @@ func newWorld(set *manifest.Set, o Options) *World {
 	for _, object := range w.kinds["ResourceSlice"] {
 		w.slices = append(w.slices, newSlice(object))
 	}
+	w.lacksNodes = w.findLacking()
 	w.slicePools, w.poolOf = findPools(w.slices)
 	w.published = w.findPublished()
 	w.claims(func(o *manifest.Object) { w.claimOf[w.ref(o)] = o })
@@ -177,4 +179,4 @@ func (w *World) ref(o *manifest.Object) Ref { return Ref{o.Kind, w.namespace(o),
 
 // closed says whether nothing that may advertise a name is outside of the input. Otherwise a
 // name that is not seen may still be there.
-func (w *World) closed() bool { return w.set.Complete("Node") && w.set.Complete("ConfigMap") }
+func (w *World) closed() bool { return w.complete("Node") && w.complete("ConfigMap") }

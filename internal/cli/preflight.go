@@ -90,7 +90,9 @@ func runPreflight(ctx context.Context, env Env, f preflightFlags, args []string)
 		}
 	}
 	r := preflight.Run(in)
-	result := &check.Result{Inputs: set.Inputs, Nodes: in.Checked.Nodes, Complete: set.CompleteKinds(), Findings: r.Findings}
+	result := &check.Result{
+		Inputs: set.Inputs, Nodes: in.Checked.Nodes, Complete: in.Checked.Complete, Listed: in.Checked.Listed, Findings: r.Findings,
+	}
 	if err := f.report(env, r, result); err != nil {
 		return err
 	}

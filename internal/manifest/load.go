@@ -68,6 +68,7 @@ type Set struct {
 	Inputs  []Input
 
 	complete map[string]bool
+	listed   map[string]string // kinds of which nothing but a list seems to have all, with the name of its input
 }
 
 // Complete says whether the set has all objects of a kind that there are in the cluster. Only
@@ -84,6 +85,10 @@ func (s *Set) CompleteKinds() []string {
 	return kinds
 }
 
+// Listed is the input with the list that seems to have all objects of a kind, "" where that is known otherwise or not
+// so. kubectl does not write into a list what was selected for it: names and labels leave no trace.
+func (s *Set) Listed(kind string) string { return s.listed[Folded(kind)] }
+
 type loader struct {
 	o     Options
 	set   *Set
@@ -97,7 +102,7 @@ func Load(paths []string, o Options) (*Set, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 256 << 20
 	}
-	l := &loader{o: o, set: &Set{complete: map[string]bool{}}}
+	l := &loader{o: o, set: &Set{complete: map[string]bool{}, listed: map[string]string{}}}
 	for _, kind := range o.Complete {
 		l.set.complete[Folded(kind)] = true
 	}
@@ -164,6 +169,7 @@ func (l *loader) file(path string) []error {
 	errs := l.read(path, f, false)
 	if strings.Contains(filepath.ToSlash(path), "cluster-scoped-resources/core/nodes/") {
 		l.set.complete[Folded("Node")] = true // a must-gather has a file for each node
+		delete(l.set.listed, Folded("Node"))
 	}
 	return errs
 }

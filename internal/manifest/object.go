@@ -72,7 +72,9 @@ func (l *loader) objects(v Value, apiVersion, kind string) []*Object {
 		item.path = "" // it is the path within the object
 		all = append(all, l.objects(item, api, of)...)
 	}
-	l.wholeLists(all)
+	if meta := v.Get("metadata"); meta.Get("continue").Text() == "" && meta.Get("remainingItemCount").Text() == "" {
+		l.wholeLists(all) // a page has a part
+	}
 	return all
 }
 
@@ -96,9 +98,10 @@ func (l *loader) wholeLists(all []*Object) {
 	for kind, objects := range byKind {
 		wild := slices.ContainsFunc(objects, func(o *Object) bool { return !o.FromCluster })
 		several := slices.ContainsFunc(objects, func(o *Object) bool { return o.Namespace != objects[0].Namespace })
-		if !wild && (several || objects[0].Namespace == "") {
-			l.set.complete[Folded(kind)] = true
+		if kind = Folded(kind); wild || !several && objects[0].Namespace != "" || l.set.complete[kind] {
+			continue
 		}
+		l.set.complete[kind], l.set.listed[kind] = true, objects[0].Place().File
 	}
 }
 

@@ -24,6 +24,7 @@ type document struct {
 	Tool          Tool       `json:"tool"`
 	Inputs        []input    `json:"inputs"`
 	Complete      []string   `json:"complete"`
+	Listed        []listed   `json:"completeByList,omitempty"`
 	Findings      []one      `json:"findings"`
 	Passed        []string   `json:"passed"`
 	Made          int        `json:"made,omitempty"`
@@ -40,6 +41,12 @@ type input struct {
 	Objects int    `json:"objects"`
 	// Node is the host of a captured node. One that was captured for this run has no text, and no sum of one.
 	Node string `json:"node,omitempty"`
+}
+
+// listed is a kind of which a list seems to have everything: it does not say whether something was selected.
+type listed struct {
+	Kind  string `json:"kind"`
+	Input string `json:"input"`
 }
 
 type where struct {
@@ -112,6 +119,9 @@ func JSON(w io.Writer, r *check.Result, tool Tool) error {
 	}
 	for _, n := range r.Nodes {
 		d.Inputs = append(d.Inputs, input{Name: n.File, Bytes: n.Bytes, SHA256: n.SHA256, Node: n.Host()})
+	}
+	for _, l := range r.Listed {
+		d.Listed = append(d.Listed, listed(l))
 	}
 	for _, f := range r.Findings {
 		d.Findings = append(d.Findings, oneOf(f))

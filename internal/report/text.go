@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,7 +118,23 @@ func summary(w *bufio.Writer, r *check.Result, o TextOptions) {
 		fmt.Fprintf(w, "; %s skipped for lack of input", counted(n, "check"))
 	}
 	fmt.Fprintln(w)
+	lists(w, r)
 	gaps(w, r)
+}
+
+// lists says what findings rest on that no input says. Where there is none, nothing does.
+func lists(w *bufio.Writer, r *check.Result) {
+	if r.Count(finding.Error)+r.Count(finding.Warning) == 0 {
+		return
+	}
+	kinds := map[string][]string{}
+	for _, l := range r.Listed {
+		kinds[l.Input] = append(kinds[l.Input], l.Kind)
+	}
+	for _, in := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(w, "  rests on %s having every %s of the cluster: a list does not say what was selected for it\n", line(in),
+			strings.Join(kinds[in], ", "))
+	}
 }
 
 // gaps says what to add to the input. A few lines are read, and many are not.
