@@ -104,7 +104,7 @@ func NotScraped() Kind {
 // ReachedByAll: what has a port need not be reached by everybody.
 func ReachedByAll() Kind {
 	return kind("PRE017", Warning, "no NetworkPolicy says who may reach an agent with a port",
-		"apply the NetworkPolicy of its manifests")
+		"apply the NetworkPolicy of its manifests; on the network of its node, give it --web.config.file")
 }
 
 // PolicyMissing: a node that was taken over could speak for others.

@@ -100,12 +100,12 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// found compares the findings, each with its ID in front.
+// found compares the findings, each with its ID in front and its advice behind.
 func (c change) found(t *testing.T, r *preflight.Report) {
 	t.Helper()
 	var found []string
 	for _, f := range r.Findings {
-		found = append(found, f.ID+" "+f.Message)
+		found = append(found, f.ID+" "+f.Message+"; "+f.Help)
 	}
 	if len(found) != len(c.Found) {
 		t.Errorf("got %q\nwant %q", found, c.Found)

@@ -84,7 +84,7 @@ func scraped(s *survey, w Way, v *verdict) {
 }
 
 // policies: none reaches what has the network of its node, which is no matter to an agent without a
-// port.
+// port. With NIC rules the exporter has that network, and its manifests have no policy: its port is kept otherwise.
 func policies(s *survey, w Way, v *verdict) {
 	s.eachAgent(w, v, func(a check.DeviceAgent) {
 		host := a.Spec.Get("hostNetwork")
@@ -92,8 +92,13 @@ func policies(s *survey, w Way, v *verdict) {
 		case host.Text() != "true":
 			s.selected(v, a, "NetworkPolicy", "podSelector", finding.ReachedByAll())
 		case ours(w)[a.Image]:
-			v.no(found(finding.ReachedByAll(), a.Ref, host,
-				"%s has the network of its node, where no NetworkPolicy reaches it", a.Ref))
+			if _, web := a.Flag("web.config.file"); web.Exists() {
+				v.yes(fmt.Sprintf("%s has the network of its node, and --web.config.file for whom it answers", a.Ref))
+				return
+			}
+			f := found(finding.ReachedByAll(), a.Ref, host, "%s has the network of its node, where no NetworkPolicy reaches it", a.Ref)
+			f.Help = "give it passwords or client certificates with --web.config.file, or take the network of the node away from it"
+			v.no(f)
 		default:
 			v.yes(fmt.Sprintf("%s has the network of its node, and no port", a.Ref))
 		}
