@@ -79,9 +79,25 @@ func nodeShared(w *World) []Finding {
 func (n *captured) runtime() *nodeconfig.Runtime {
 	if !n.settingsRead {
 		n.settingsRead = true
-		n.settings, _ = nodeconfig.ReadRuntime(n.c.FS())
+		n.settings, _ = nodeconfig.ReadRuntime(n.c.FS(), nodeconfig.RuntimeName(n.runtimeVersion(), n.runtimeEndpoint()))
 	}
 	return n.settings
+}
+
+// runtimeVersion is what the Node of the capture says, "" where there is none.
+func (n *captured) runtimeVersion() string {
+	if n.stranger || len(n.like) != 1 {
+		return ""
+	}
+	return n.like[0].Object.Get("status", "nodeInfo", "containerRuntimeVersion").Text()
+}
+
+// runtimeEndpoint is where kubelet looks for the runtime, "" where its configuration does not say it.
+func (n *captured) runtimeEndpoint() string {
+	if k, err := nodeconfig.ReadKubelet(n.c.FS(), n.kubeletDir()); err == nil {
+		return k.Endpoint
+	}
+	return ""
 }
 
 // cdiOff says nothing of settings that do not mention CDI: what then holds depends on the version.
@@ -94,7 +110,7 @@ func cdiOff(w *World) []Finding {
 		dir, files := path.Dir(s.entry.Path), strings.Join(r.Files, " and ")
 		var f Finding
 		switch {
-		case r.CDI != nil && !*r.CDI && w.cdiOf(n) != nodeconfig.CDIAlways:
+		case r.CDI != nil && !*r.CDI && nodeconfig.CDIOf(n.runtimeVersion()) != nodeconfig.CDIAlways:
 			f = n.found("%s of node %s: CDI is switched off, and there is the spec %s", files, n.name, s.entry.Path)
 		case r.Dirs != nil && !slices.ContainsFunc(r.Dirs, func(d string) bool { return onceMounted(d) == onceMounted(dir) }):
 			f = n.found("cdi_spec_dirs in %s of node %s does not have %s, where %s is", files, n.name, dir, s.entry.Path)
@@ -104,17 +120,12 @@ func cdiOff(w *World) []Finding {
 		if len(r.Elsewhere) > 0 {
 			f = f.as(finding.Warning).because("%s is imported, and may say otherwise: it is not in the capture", few(r.Elsewhere))
 		}
+		if r.Beside != "" {
+			f = f.as(finding.Warning).because("the node has settings of %s too, and nothing says which of the two kubelet uses: those of %s "+
+				"were read", r.Beside, r.Name)
+		}
 		return []Finding{f}
 	})
-}
-
-// cdiOf is what the container runtime of a node does with CDI devices by its version.
-func (w *World) cdiOf(n *captured) nodeconfig.CDI {
-	i := slices.IndexFunc(w.nodes, func(of *Node) bool { return of.Name == n.name })
-	if i < 0 {
-		return nodeconfig.CDIUnknown
-	}
-	return nodeconfig.CDIOf(w.nodes[i].Object.Get("status", "nodeInfo", "containerRuntimeVersion").Text())
 }
 
 // onceMounted is a directory as it is called where /var/run is a link to /run.

@@ -13,6 +13,8 @@ import (
 // Kubelet is what kubelet is told in its configuration. What it is told by flags is not in it.
 type Kubelet struct {
 	File string
+	// Endpoint is where the container runtime listens, "" where nothing is said.
+	Endpoint string
 	// Policy is the topology manager's, none where nothing is said.
 	Policy string
 	// Scope is what the topology manager aligns, container where nothing is said.
@@ -56,7 +58,7 @@ func parseKubelet(name string, text []byte) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kubelet{File: name, Policy: "none", Scope: "container", MaxNUMANodes: defaultNUMANodes, Gates: map[string]bool{}}
+	k := &Kubelet{File: name, Endpoint: v.Get("containerRuntimeEndpoint").Text(), Policy: "none", Scope: "container", MaxNUMANodes: defaultNUMANodes, Gates: map[string]bool{}}
 	if policy := v.Get("topologyManagerPolicy").Text(); policy != "" {
 		k.Policy = policy
 	}
@@ -89,7 +91,7 @@ func Keep(text []byte) (map[string]any, error) {
 		return nil, err
 	}
 	kept := map[string]any{}
-	for _, key := range []string{"topologyManagerPolicy", "topologyManagerScope"} {
+	for _, key := range []string{"topologyManagerPolicy", "topologyManagerScope", "containerRuntimeEndpoint"} {
 		if at := v.Get(key); at.Kind() == manifest.Text {
 			kept[key] = at.Text()
 		}

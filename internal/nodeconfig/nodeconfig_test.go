@@ -26,9 +26,12 @@ const containerd = "/etc/containerd/config.toml"
 func TestReadRuntime(t *testing.T) {
 	const kata = "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.kata-qemu]\nruntime_type = 'io.containerd.kata-qemu.v2'\n" +
 		"[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.kata-qemu.options]\nConfigPath = '/opt/k.toml'\n"
+	both := tree(containerd, "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n", "/etc/crio/crio.conf",
+		"[crio.runtime]\ncdi_spec_dirs = ['/a']\n")
 	handler := nodeconfig.Handler{Name: "kata-qemu", Type: "io.containerd.kata-qemu.v2", Config: "/opt/k.toml"}
 	for name, tt := range map[string]struct {
 		tree fstest.MapFS
+		runs string // which runtime
 		want *nodeconfig.Runtime
 		err  string // a part of it
 	}{
@@ -62,6 +65,15 @@ func TestReadRuntime(t *testing.T) {
 			want: &nodeconfig.Runtime{Name: "cri-o", Files: []string{"/etc/crio/crio.conf", "/etc/crio/crio.conf.d/50-kata"}, Dirs: []string{"/b"},
 				Handlers: []nodeconfig.Handler{{Name: "kata", Type: "vm /usr/bin/containerd-shim-kata-v2", Config: "/k.toml"}}},
 		},
+		"of two, nobody says which one runs": {
+			tree: both, want: &nodeconfig.Runtime{Name: "containerd", Files: []string{containerd}, CDI: new(false), Beside: "cri-o"},
+		},
+		"of two, CRI-O":      {tree: both, runs: "cri-o", want: &nodeconfig.Runtime{Name: "cri-o", Files: []string{"/etc/crio/crio.conf"}, Dirs: []string{"/a"}}},
+		"of two, containerd": {tree: both, runs: "containerd", want: &nodeconfig.Runtime{Name: "containerd", Files: []string{containerd}, CDI: new(false)}},
+		"of two, neither":    {tree: both, runs: "docker", err: "file does not exist"},
+		"of CRI-O none":      {tree: tree(containerd, ""), runs: "cri-o", err: "open /etc/crio/crio.conf: file does not exist"},
+		"what does not run is no TOML": {tree: tree(containerd, "=", "/etc/crio/crio.conf", ""), runs: "cri-o",
+			want: &nodeconfig.Runtime{Name: "cri-o", Files: []string{"/etc/crio/crio.conf"}}},
 		"neither": {tree: tree(), err: "file does not exist"},
 		"no TOML": {tree: tree(containerd, "a = 1\nb = = 2\n"), err: "read /etc/containerd/config.toml: line 2, column 5: "},
 		"another type": {
@@ -73,7 +85,7 @@ func TestReadRuntime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := nodeconfig.ReadRuntime(tt.tree)
+			got, err := nodeconfig.ReadRuntime(tt.tree, tt.runs)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("got %v, want %q in it", err, tt.err)
@@ -85,8 +97,25 @@ func TestReadRuntime(t *testing.T) {
 			}
 		})
 	}
-	if _, err := nodeconfig.ReadRuntime(tree()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := nodeconfig.ReadRuntime(tree(), ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestRuntimeName(t *testing.T) {
+	for of, want := range map[[2]string]string{
+		{"cri-o://1.33.0", "unix:///run/containerd/containerd.sock"}: "cri-o",
+		{"containerd://2.1.4", ""}:                                   "containerd",
+		{"docker://27.0", ""}:                                        "docker",
+		{"", "unix:///var/run/crio/crio.sock"}:                       "cri-o",
+		{"", "/run/k3s/containerd/containerd.sock"}:                  "containerd",
+		{"", "unix:///run/runtime.sock"}:                             "",
+		{"2.1", ""}:                                                  "",
+		{"", ""}:                                                     "",
+	} {
+		if got := nodeconfig.RuntimeName(of[0], of[1]); got != want {
+			t.Errorf("%q: %q, want %q", of, got, want)
+		}
 	}
 }
 
@@ -203,8 +232,8 @@ func TestReadKubelet(t *testing.T) {
 
 // TestKeep: nothing else of a configuration is kept.
 func TestKeep(t *testing.T) {
-	got, err := nodeconfig.Keep([]byte("topologyManagerPolicy: none\nstaticPodURLHeader: {token: [x]}\nfeatureGates: {A: true, B: [secret]}\ntopologyManagerScope: [secret]\n"))
-	want := map[string]any{"topologyManagerPolicy": "none", "featureGates": map[string]any{"A": true}}
+	got, err := nodeconfig.Keep([]byte("topologyManagerPolicy: none\nstaticPodURLHeader: {token: [x]}\nfeatureGates: {A: true, B: [secret]}\ntopologyManagerScope: [secret]\ncontainerRuntimeEndpoint: unix:///run/x.sock\n"))
+	want := map[string]any{"topologyManagerPolicy": "none", "containerRuntimeEndpoint": "unix:///run/x.sock", "featureGates": map[string]any{"A": true}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -220,11 +249,11 @@ func FuzzTOML(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const kata, crio = "/etc/kata-containers/configuration.toml", "/etc/crio/crio.conf"
-		_, err := nodeconfig.ReadRuntime(tree(containerd, text))
+		_, err := nodeconfig.ReadRuntime(tree(containerd, text), "")
 		if err != nil && !strings.Contains(err.Error(), "read "+containerd+": line ") {
 			t.Errorf("containerd: %v", err)
 		}
-		if _, err := nodeconfig.ReadRuntime(tree(crio, text)); err != nil && !strings.Contains(err.Error(), "read "+crio+": line ") {
+		if _, err := nodeconfig.ReadRuntime(tree(crio, text), ""); err != nil && !strings.Contains(err.Error(), "read "+crio+": line ") {
 			t.Errorf("CRI-O: %v", err)
 		}
 		if _, err := nodeconfig.ReadKata(tree(kata, text), kata); err != nil &&

@@ -20,6 +20,9 @@ type Runtime struct {
 	Dirs []string
 	// Handlers are what RuntimeClasses may name, sorted. Those that are built in are not among them.
 	Handlers []Handler
+	// Beside is another runtime that has settings on the node too, where it is not known which of them kubelet
+	// uses: "" for none.
+	Beside string
 	// Elsewhere are files that belong to it, and that nobody has read.
 	Elsewhere []string
 }
@@ -65,9 +68,59 @@ const (
 	CRIODir  = "/etc/crio/crio.conf.d"
 )
 
-// ReadRuntime reads what the runtime of a node is told. The error is fs.ErrNotExist where there is
-// no such file.
-func ReadRuntime(tree fs.FS) (*Runtime, error) {
+// The names of runtimes, as versions in a node's status begin.
+const (
+	nameContainerd = "containerd"
+	nameCRIO       = "cri-o"
+)
+
+// RuntimeName is the runtime of a node by the version in its status, or else by kubelet's endpoint, "" where neither
+// says it: sockets may be called anything.
+func RuntimeName(version, endpoint string) string {
+	if name, _, ok := strings.Cut(version, "://"); ok && name != "" {
+		return name
+	}
+	switch {
+	case strings.HasSuffix(endpoint, "/crio.sock"):
+		return nameCRIO
+	case strings.HasSuffix(endpoint, "/containerd.sock"):
+		return nameContainerd
+	}
+	return ""
+}
+
+// ReadRuntime reads what the runtime of a node is told. Packages leave settings of containerd on nodes that run
+// CRI-O, so the name of the runtime decides; where it is "", containerd's come first. The error is fs.ErrNotExist
+// where there is no file of the runtime.
+func ReadRuntime(tree fs.FS, name string) (*Runtime, error) {
+	switch name {
+	case nameContainerd:
+		return readContainerd(tree)
+	case nameCRIO:
+		return readCRIO(tree)
+	case "":
+	default:
+		return nil, &fs.PathError{Op: "look for settings of", Path: name, Err: fs.ErrNotExist}
+	}
+	r, err := readContainerd(tree)
+	other, otherErr := readCRIO(tree)
+	_, broken := errors.AsType[*Broken](err)
+	_, otherBroken := errors.AsType[*Broken](otherErr)
+	switch {
+	case err == nil && (otherErr == nil || otherBroken):
+		r.Beside = nameCRIO
+		return r, nil
+	case err == nil || broken:
+		return r, err
+	case otherErr == nil || otherBroken || errors.Is(err, fs.ErrNotExist):
+		return other, otherErr
+	case errors.Is(otherErr, fs.ErrNotExist):
+		return nil, err
+	}
+	return nil, errors.Join(err, otherErr)
+}
+
+func readContainerd(tree fs.FS) (*Runtime, error) {
 	var missing error
 	for _, name := range RuntimeFiles() {
 		r, err := containerd(tree, name)
@@ -78,14 +131,18 @@ func ReadRuntime(tree fs.FS) (*Runtime, error) {
 			missing = errors.Join(missing, err)
 		}
 	}
-	r, err := crio(tree)
-	if _, broken := errors.AsType[*Broken](err); broken || err == nil && len(r.Files) > 0 {
-		return r, err
-	}
-	if missing = errors.Join(missing, err); missing == nil {
+	if missing == nil {
 		missing = &fs.PathError{Op: "open", Path: RuntimeFiles()[0], Err: fs.ErrNotExist}
 	}
 	return nil, missing
+}
+
+func readCRIO(tree fs.FS) (*Runtime, error) {
+	r, err := crio(tree)
+	if err == nil && len(r.Files) == 0 {
+		return nil, &fs.PathError{Op: "open", Path: CRIOFile, Err: fs.ErrNotExist}
+	}
+	return r, err
 }
 
 func containerd(tree fs.FS, name string) (*Runtime, error) {
@@ -93,7 +150,7 @@ func containerd(tree fs.FS, name string) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{Name: "containerd", Files: []string{name}}
+	r := &Runtime{Name: nameContainerd, Files: []string{name}}
 	for _, pattern := range all.texts("imports") {
 		if all, err = r.imported(tree, all, pattern); err != nil {
 			return nil, err
@@ -160,7 +217,7 @@ func crio(tree fs.FS) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, all := &Runtime{Name: "cri-o"}, table{}
+	r, all := &Runtime{Name: nameCRIO}, table{}
 	for _, name := range append([]string{CRIOFile}, files...) {
 		more, err := parseFile(tree, name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -52,7 +52,6 @@ func newSurvey(in Input) *survey {
 func readNode(in check.NodeInput) *captured {
 	n := &captured{name: in.Name, file: in.File, c: in.Capture}
 	tree := in.Capture.FS()
-	n.runtime, n.runtimeErr = nodeconfig.ReadRuntime(tree)
 	n.kubelet, n.kubeletErr = nodeconfig.ReadKubelet(tree, cmp.Or(in.Capture.Meta.KubeletDir, "/var/lib/kubelet"))
 	files, err := nodeconfig.KataFiles(tree)
 	n.kataErr = err
@@ -75,14 +74,32 @@ func (e *otherRuntime) Error() string {
 	return fmt.Sprintf("the capture has those of %s, and the node says that it runs %s", e.captured, e.version)
 }
 
-// runs forgets settings of a runtime that is not the one of which the node's object speaks.
+// severalRuntimes is why settings are not known: there are those of two, and nothing says which one runs.
+type severalRuntimes struct{ one, other string }
+
+func (e *severalRuntimes) Error() string {
+	return fmt.Sprintf("the capture has those of %s and of %s, and the version in the node's status says which it runs", e.one, e.other)
+}
+
+// runs reads the settings of the runtime of which the node's object speaks, or else kubelet's configuration.
 func (n *captured) runs(of *check.Node) {
-	if of == nil || n.runtime == nil {
-		return
+	version, endpoint := "", ""
+	if of != nil {
+		version = runtimeVersion(of)
 	}
-	version := runtimeVersion(of)
-	if name, _, _ := strings.Cut(version, "://"); name != "" && name != n.runtime.Name {
-		n.runtime, n.runtimeErr = nil, &otherRuntime{n.runtime.Name, version}
+	if n.kubelet != nil {
+		endpoint = n.kubelet.Endpoint
+	}
+	tree, name := n.c.FS(), nodeconfig.RuntimeName(version, endpoint)
+	n.runtime, n.runtimeErr = nodeconfig.ReadRuntime(tree, name)
+	_, broken := errors.AsType[*nodeconfig.Broken](n.runtimeErr)
+	switch {
+	case n.runtime != nil && n.runtime.Beside != "":
+		n.runtime, n.runtimeErr = nil, &severalRuntimes{n.runtime.Name, n.runtime.Beside}
+	case n.runtime == nil && name != "" && !broken:
+		if other, err := nodeconfig.ReadRuntime(tree, ""); err == nil && other.Name != name {
+			n.runtimeErr = &otherRuntime{other.Name, cmp.Or(version, name)}
+		}
 	}
 }
 
