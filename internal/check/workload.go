@@ -52,6 +52,8 @@ type Want struct {
 	Count int64
 	// InitOnly: no container that stays asks for it.
 	InitOnly bool
+
+	stay int64 // what the containers so far that stay have together
 }
 
 // Wants lists what the workload asks for, in the order of the text.
@@ -162,18 +164,21 @@ func (w *Workload) container(v manifest.Value, init bool) {
 	}
 }
 
+// add reckons as the scheduler does. A container that ends has its devices beside those that have begun
+// before it and stay, which are the init containers that are restarted.
 func (w *Workload) add(name string, at manifest.Value, count int64, init bool) {
 	have := w.wants[name]
-	switch {
-	case have == nil:
-		w.wants[name] = &Want{Name: name, At: at, Count: count, InitOnly: init}
+	if have == nil {
+		have = &Want{Name: name, At: at, InitOnly: true}
+		w.wants[name] = have
 		w.order = append(w.order, name)
-	case init || have.InitOnly:
-		have.Count = max(have.Count, count)
-		have.InitOnly = have.InitOnly && init
-	default:
-		have.Count += count
 	}
+	have.InitOnly = have.InitOnly && init
+	if !init {
+		have.stay += count
+		count = 0
+	}
+	have.Count = max(have.Count, have.stay+count)
 }
 
 func amounts(v manifest.Value) []Amount {
