@@ -124,7 +124,9 @@ func overcommitted(w *World) []Finding {
 		sums := map[string]int64{}
 		for _, p := range w.podsOn[n.Name] {
 			for _, want := range p.Wants() {
-				sums[want.Name] += want.Count
+				if !p.ByClaim(want.Name) {
+					sums[want.Name] += want.Count
+				}
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(sums)) {

@@ -33,13 +33,18 @@ func reasons() []reason {
 	}
 }
 
+// Refused says whether the reason and the message of a pod that has failed are those of kubelet's admission.
+func Refused(reason, message string) bool {
+	return strings.HasPrefix(reason, "OutOf") || strings.HasPrefix(message, "Pod was rejected") ||
+		slices.Contains([]string{"UnexpectedAdmissionError", "TopologyAffinityError"}, reason)
+}
+
 func rejected(w *World) []Finding {
 	var all []Finding
 	for _, p := range w.workloads {
 		status := p.Object.Get("status")
 		why := status.Get("reason")
-		if !p.Live || p.phase() != "Failed" || !strings.HasPrefix(why.Text(), "OutOf") &&
-			!slices.Contains([]string{"UnexpectedAdmissionError", "TopologyAffinityError"}, why.Text()) {
+		if !p.Live || p.phase() != "Failed" || !Refused(why.Text(), status.Get("message").Text()) {
 			continue
 		}
 		message := status.Get("message").Text()
@@ -140,11 +145,11 @@ func (w *World) whereIs(want *Want) string {
 	return strings.Join(parts, "; ")
 }
 
-// requested is what the live pods of a node have of a name.
+// requested is what the live pods of a node have of a name from a plugin.
 func (w *World) requested(n *Node, name string) int64 {
 	var sum int64
 	for _, p := range w.podsOn[n.Name] {
-		if want := p.want(name); want != nil {
+		if want := p.want(name); want != nil && !p.ByClaim(name) {
 			sum += want.Count
 		}
 	}
@@ -279,13 +284,13 @@ func (w *World) usageOf(s *supply) usage {
 	return u
 }
 
-// holders names a few of the pods that have a resource.
+// holders names a few of the pods that have a resource from a plugin.
 func (w *World) holders(f Finding, nodes []*Node, name string) Finding {
 	shown := 0
 	for _, n := range nodes {
 		for _, p := range w.podsOn[n.Name] {
 			want := p.want(name)
-			if want == nil || want.Count == 0 {
+			if want == nil || want.Count == 0 || p.ByClaim(name) {
 				continue
 			}
 			if shown++; shown > 5 {

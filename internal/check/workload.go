@@ -65,6 +65,17 @@ func (w *Workload) Wants() []*Want {
 	return all
 }
 
+// ByClaim says whether the scheduler has given a pod what it wants of a name by a claim that it made: no
+// device plugin is asked for it, and no node's status counts it.
+func (w *Workload) ByClaim(name string) bool {
+	for m := range w.Object.Get("status", "extendedResourceClaimStatus", "requestMappings").Each() {
+		if m.Get("resourceName").Text() == name {
+			return true
+		}
+	}
+	return false
+}
+
 // want is what it asks for of a name, or nil.
 func (w *Workload) want(name string) *Want { return w.wants[name] }
 

@@ -26,10 +26,21 @@ type claim struct {
 	memo     map[string]matched // by the name of the request
 }
 
+// claimExists is the question whose answer stays when the pod has ended.
+const claimExists = "claim exists"
+
 func (c *claim) walk(about string) Chain {
+	now := func(name string, ask func() Step) question {
+		return question{name, func() Step {
+			if c.over() && (name != claimExists || c.object == nil) {
+				return c.returned()
+			}
+			return ask()
+		}}
+	}
 	return walk(about, []question{
-		{"claim exists", c.exists}, {"class exists", c.classes}, {"devices published on nodes that match", c.devices},
-		{"free", c.free}, {"allocated", c.allocated}, {"reserved", c.reserved}, {"prepared", c.prepared},
+		now(claimExists, c.exists), now("class exists", c.classes), now("devices published on nodes that match", c.devices),
+		now("free", c.free), now("allocated", c.allocated), now("reserved", c.reserved), {"prepared", c.prepared},
 		{"CDI resolved", c.resolves}, {"visible in the container", c.seen},
 	})
 }
@@ -187,6 +198,8 @@ func (c *claim) templated(entry, template manifest.Value) Chain {
 			tried = append(tried, h.evidence)
 		}
 		switch {
+		case c.ref.Name != "":
+			return unknown("the ResourceClaims of the namespace", "%s was made for the pod, and is not in the input", c.ref)
 		case from == nil && (c.whole("ResourceClaimTemplate", c.pod.Namespace) || mentions(tried, "not found")):
 			return no("DRA012", "create the template in the pod's namespace, or correct its name", "there is no %s", of).
 				because(seen(template, "the pod names it here")).because(tried...)
@@ -213,26 +226,34 @@ func (c *claim) waits() string {
 
 // byClass is the chain of an extended resource that a class serves: the scheduler makes the claim
 // when it has found the devices.
-func (e *explainer) byClass(p *check.Workload, resource string, class *manifest.Object) Chain {
+func (e *explainer) byClass(p *check.Workload, resource, class string) Chain {
 	want := p.Want(resource)
 	c := &claim{explainer: e, pod: p, extended: resource}
-	if made := p.Object.Get("status", "extendedResourceClaimStatus", "resourceClaimName").Text(); made != "" {
+	made := p.Object.Get("status", "extendedResourceClaimStatus", "resourceClaimName").Text()
+	if made != "" {
 		c.take(made)
 	}
 	count, wants := int64(0), "0"
 	if want != nil {
 		count, wants = want.Count, amount(p, want)
 	}
-	if c.object == nil {
-		c.requests = [][]request{{{name: resource, class: class.Name, count: count}}}
+	if made == "" {
+		c.requests = [][]request{{{name: resource, class: class, count: count}}}
 	}
 	c.exists = func() Step {
-		if c.object != nil {
+		switch {
+		case c.object != nil:
 			return c.usable()
+		case made != "":
+			return unknown("the ResourceClaims of the namespace", "%s was made for the pod, and is not in the input", c.ref)
 		}
 		return Step{Verdict: NotNeeded, Says: "the scheduler makes the claim once it has found the devices"}
 	}
-	return c.walk(fmt.Sprintf("resource %s, %s requested, by device class %s", resource, wants, class.Name))
+	by := "a claim"
+	if class != "" {
+		by = "device class " + class
+	}
+	return c.walk(fmt.Sprintf("resource %s, %s requested, by %s", resource, wants, by))
 }
 
 // mentions says whether evidence has some words.

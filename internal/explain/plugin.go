@@ -185,7 +185,7 @@ func (r *resource) free() Step {
 			continue
 		}
 		for _, p := range r.View.PodsOn(n.Name) {
-			if want := p.Want(r.name); want != nil && want.Count > 0 {
+			if want := p.Want(r.name); want != nil && want.Count > 0 && !p.ByClaim(r.name) {
 				held = append(held, seen(want.At, "node %s: %s has %d", n.Name, p.Ref(), want.Count).
 					since(condition(p, "PodScheduled").Get("lastTransitionTime")))
 			}
@@ -209,7 +209,7 @@ func (r *resource) free() Step {
 func (r *resource) left(n *check.Node) int64 {
 	free := n.Allocatable[r.name]
 	for _, p := range r.View.PodsOn(n.Name) {
-		if want := p.Want(r.name); want != nil {
+		if want := p.Want(r.name); want != nil && !p.ByClaim(r.name) {
 			free -= want.Count
 		}
 	}

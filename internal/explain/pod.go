@@ -30,7 +30,7 @@ func Pod(in Input, namespace, name string) (*Report, error) {
 	}
 	slices.Sort(names[len(p.Wants()):])
 	for _, resource := range names {
-		if class := e.mapped(p, resource); class != nil {
+		if class, is := e.mapped(p, resource); is {
 			r.Chains = append(r.Chains, e.byClass(p, resource, class))
 			continue
 		}

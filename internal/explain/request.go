@@ -54,21 +54,48 @@ func (e *explainer) classOf(name string) *manifest.Object {
 // implicit begins the name of the extended resource that every class has.
 const implicit = "deviceclass.resource.kubernetes.io/"
 
-// mapped is the class that serves an extended resource of a pod, nil where device plugins do: the
-// scheduler asks a node's status first.
-func (e *explainer) mapped(p *check.Workload, resource string) *manifest.Object {
+// mapped is the class that serves an extended resource of a pod, and false where device plugins do: the
+// scheduler asks a node's status first. The class is "" where the scheduler has made a claim for the pod, and
+// the input has neither it nor the class.
+func (e *explainer) mapped(p *check.Workload, resource string) (class string, is bool) {
+	if p.ByClaim(resource) {
+		return e.classGiven(p, resource), true
+	}
 	served := slices.ContainsFunc(e.View.Nodes(), func(n *check.Node) bool {
 		return n.Allocatable[resource] > 0 && (p.NodeName() == "" || p.NodeName() == n.Name)
 	})
 	if served {
-		return nil
+		return "", false
 	}
+	return e.classFor(resource)
+}
+
+// classFor is a class that stands for an extended resource.
+func (e *explainer) classFor(resource string) (class string, is bool) {
 	for _, c := range e.View.Objects("DeviceClass") {
 		if c.Get("spec", "extendedResourceName").Text() == resource || implicit+c.Name == resource {
-			return c
+			return c.Name, true
 		}
 	}
-	return nil
+	return "", false
+}
+
+// classGiven is the class of what the scheduler has claimed for an extended resource of a pod.
+func (e *explainer) classGiven(p *check.Workload, resource string) string {
+	status := p.Object.Get("status", "extendedResourceClaimStatus")
+	made := e.View.Object(check.Ref{Kind: "ResourceClaim", Namespace: p.Namespace, Name: status.Get("resourceClaimName").Text()})
+	if made == nil {
+		class, _ := e.classFor(resource)
+		return class
+	}
+	for m := range status.Get("requestMappings").Each() {
+		for _, r := range check.Requests(made.Get("spec")) {
+			if m.Get("resourceName").Text() == resource && m.Get("requestName").Text() == r.Name {
+				return r.At.Get("deviceClassName").Text()
+			}
+		}
+	}
+	return ""
 }
 
 // matched is what is published for a request.

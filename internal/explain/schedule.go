@@ -108,7 +108,7 @@ func (e *explainer) hinders(p *check.Workload, n *check.Node) (why Evidence, exc
 	}
 	for _, w := range p.Wants() {
 		r := &resource{explainer: e, pod: p, name: w.Name}
-		if !strings.Contains(w.Name, "/") || e.mapped(p, w.Name) != nil {
+		if _, is := e.mapped(p, w.Name); is || !strings.Contains(w.Name, "/") {
 			continue
 		}
 		if left := r.left(n); left < w.Count {

@@ -14,6 +14,9 @@ func (c *claim) allocated() Step {
 	switch {
 	case c.held():
 		return yes("the claim has its devices").because(c.allotment()...)
+	case c.object == nil && c.pod != nil && c.pod.NodeName() != "":
+		return unknown("the ResourceClaims of the namespace", "the pod has a node, and the claim is not in the input").
+			because(seen(c.pod.Spec.Get("nodeName"), "nodeName: %s", c.pod.NodeName()))
 	case c.pod == nil && !c.View.Complete("Pod"):
 		return c.unused()
 	case c.pod == nil:
@@ -50,6 +53,17 @@ func (c *claim) allocated() Step {
 		}
 	}
 	return c.fits(c.pod, nodes, "has free devices")
+}
+
+// over says whether the pod has ended and the claim has no devices any more, or is gone itself: what there is
+// now tells nothing of what the pod had.
+func (c *claim) over() bool {
+	return c.pod != nil && (c.pod.Phase() == "Succeeded" || c.pod.Phase() == "Failed") && !c.held()
+}
+
+func (c *claim) returned() Step {
+	return Step{Verdict: NotNeeded, Says: "not asked: the pod has ended, and its claim has no device any more"}.
+		because(seen(c.pod.Object.Get("status", "phase"), "the pod is %s", c.pod.Phase()))
 }
 
 // unused: what comes behind a pod is not known of a claim without one.

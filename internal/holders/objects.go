@@ -50,7 +50,7 @@ func (l *List) requests(v *check.View, n *check.Node) {
 	left := maps.Clone(n.Allocatable)
 	for _, p := range v.PodsOn(n.Name) {
 		for _, want := range p.Wants() {
-			if _, has := n.Allocatable[want.Name]; !has || want.Count == 0 {
+			if _, has := n.Allocatable[want.Name]; !has || want.Count == 0 || p.ByClaim(want.Name) {
 				continue
 			}
 			left[want.Name] -= want.Count
