@@ -17,7 +17,7 @@ func (e *explainer) admitted(p *check.Workload) Step {
 		return unknown("", "the pod has no node yet")
 	}
 	status := p.Object.Get("status")
-	if reason := status.Get("reason").Text(); p.Phase() == "Failed" && refusal(reason) {
+	if reason := status.Get("reason").Text(); p.Phase() == "Failed" && check.Refused(reason, status.Get("message").Text()) {
 		message := oneLine(status.Get("message").Text())
 		s := no("POD008", "delete the pod, and let a controller make a new one", "kubelet has refused the pod: %s", reason)
 		if meaning := check.Refusal(message); meaning != "" {
@@ -34,12 +34,39 @@ func (e *explainer) admitted(p *check.Workload) Step {
 	if given := e.given(p, ""); len(given) > 0 {
 		return yes("kubelet has devices for the pod").because(words(given)...)
 	}
+	if at, ok := waiting(p, anyone); ok {
+		return yes("kubelet has begun with the pod").because(at)
+	}
+	if p.Phase() == "Failed" {
+		return unknown("", "the pod has failed, and its status does not say whether kubelet had taken it").because(failure(p)...)
+	}
 	return unknown("the pod's status, or "+snapshotTells, "kubelet has not said anything of the pod")
 }
 
-// refusal says whether a reason of a pod's status is one of kubelet's admission.
-func refusal(reason string) bool {
-	return strings.HasPrefix(reason, "OutOf") || reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError"
+// waiting is what kubelet says of a container that it has not made yet. It says so of pods that it has taken.
+func waiting(p *check.Workload, asks asker) (Evidence, bool) {
+	for _, c := range p.Containers {
+		if v := statusOf(p, c.Name).Get("state", "waiting"); asks(c) && v.Exists() {
+			return seen(v, "container %s waits: %s", c.Name, inWords(v)), true
+		}
+	}
+	return Evidence{}, false
+}
+
+// failure is why a pod has failed, by its own word.
+func failure(p *check.Workload) []Evidence {
+	status := p.Object.Get("status")
+	text := inWords(status)
+	if text == "" {
+		return nil
+	}
+	return []Evidence{seen(status, "the pod says: %s", text)}
+}
+
+// inWords are the reason and the message of a status, as far as it has them.
+func inWords(status manifest.Value) string {
+	said := []string{oneLine(status.Get("reason").Text()), oneLine(status.Get("message").Text())}
+	return strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), ": ")
 }
 
 // asker says whether a container is one of those that a question is about.
@@ -47,23 +74,34 @@ type asker func(check.Container) bool
 
 func anyone(check.Container) bool { return true }
 
-// begun is what shows that one of the containers asked for runs or has run. The phase shows it of all: the
-// input may lack the states of containers.
+// begun is what shows that one of the containers asked for runs or has run. The phase shows it of those whose
+// states the input lacks: a pod is Running as soon as one of its containers is.
 func begun(p *check.Workload, asks asker) (Evidence, bool) {
+	waits := false
 	for _, c := range p.Containers {
 		if !asks(c) {
 			continue
 		}
-		for _, state := range []string{"running", "terminated"} {
-			if v := statusOf(p, c.Name).Get("state", state); v.Exists() {
+		status := statusOf(p, c.Name)
+		for _, v := range []manifest.Value{status.Get("state", "running"), status.Get("state", "terminated")} {
+			if v.Exists() {
 				return seen(v, "a container is %s", v.Key()).since(v.Get("startedAt")), true
 			}
 		}
+		if v := status.Get("lastState", "terminated"); v.Exists() {
+			return seen(v, "a container was terminated").since(v.Get("startedAt")), true
+		}
+		waits = waits || status.Get("state", "waiting").Exists()
 	}
-	if phase := p.Phase(); phase == "Running" || phase == "Succeeded" {
+	if phase := p.Phase(); phase == "Running" && !waits || phase == "Succeeded" {
 		return seen(p.Object.Get("status", "phase"), "the pod is %s", phase), true
 	}
 	return Evidence{}, false
+}
+
+func hasBegun(p *check.Workload) bool {
+	_, ok := begun(p, anyone)
+	return ok
 }
 
 // statusOf is what a pod's status says of a container.
@@ -99,6 +137,12 @@ func (e *explainer) resolved(p *check.Workload, asks asker) Step {
 			return unresolvable(h.evidence)
 		}
 	}
+	if p.Phase() == "Failed" {
+		return unknown("", "the pod has failed, and its status has no container that asks for it").because(failure(p)...)
+	}
+	if at, ok := waiting(p, asks); ok {
+		return unknown("the pod's events, or "+snapshotTells, "no container that asks for it has been made yet").because(at)
+	}
 	return unknown("the pod's events, or "+snapshotTells, "no container that asks for it has been made yet, and nobody says why")
 }
 
@@ -119,7 +163,10 @@ func (e *explainer) visible(p *check.Workload, name string) Step {
 			}
 		}
 	}
-	if _, ok := begun(p, anyone); !ok {
+	switch phase := p.Phase(); {
+	case phase == "Succeeded" || phase == "Failed":
+		return Step{Verdict: NotNeeded, Says: "the pod has ended"}
+	case !hasBegun(p):
 		return unknown("", "no container has been made yet")
 	}
 	s := unknown("the container itself: kubectl exec -n "+p.Namespace+" "+p.Object.Name+" -- ls -l /dev/vfio",
