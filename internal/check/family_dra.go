@@ -84,6 +84,16 @@ func (w *World) missed(class string) manifest.Value {
 	return manifest.Value{}
 }
 
+// hasClaimOf says whether the claim of an entry was made, or need not be: the template is of no more use to the pod.
+func (w *Workload) hasClaimOf(entry string) bool {
+	for s := range w.Object.Get("status", "resourceClaimStatuses").Each() {
+		if s.Get("name").Text() == entry {
+			return true
+		}
+	}
+	return false
+}
+
 // claimMissing is about what a pod lists, and about what its containers use of that list.
 func claimMissing(w *World) []Finding {
 	var all []Finding
@@ -96,7 +106,8 @@ func claimMissing(w *World) []Finding {
 			} {
 				name := c.Get(of.key)
 				ended := p.Live && !p.holds()
-				if name.Text() == "" || ended || w.claimOf[Ref{of.kind, p.Namespace, name.Text()}] != nil {
+				used := of.key == "resourceClaimTemplateName" && p.hasClaimOf(c.Get("name").Text())
+				if name.Text() == "" || ended || used || w.claimOf[Ref{of.kind, p.Namespace, name.Text()}] != nil {
 					continue
 				}
 				f := found(p.ref(), name, "%s names the %s %s/%s, which does not exist", p.ref(), strings.ToLower(of.kind),
