@@ -110,13 +110,20 @@ func prefixOrigin(w *World) []Finding {
 	return all
 }
 
+// counts says whether a key of a quota is about the number of objects, and not about what they request:
+// count/pods, or NAME.storageclass.storage.k8s.io/persistentvolumeclaims.
+func counts(key string) bool {
+	of, _ := split(key)
+	return of == "count" || strings.HasSuffix(of, ".storageclass.storage.k8s.io") || strings.HasSuffix(of, ".deviceclass.resource.k8s.io")
+}
+
 // quotaNotAdvertised: a quota of a name that is spelled wrong limits nothing.
 func quotaNotAdvertised(w *World) []Finding {
 	var all []Finding
 	judge := func(o *manifest.Object, entry manifest.Value, name string) {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
 		unknowable := !w.closed() && len(w.names.known) == 0
-		if !ordinary(name) || w.names.advertised(name) || unknowable {
+		if counts(name) || !ordinary(name) || w.names.advertised(name) || unknowable {
 			return
 		}
 		f := foundKey(w.ref(o), entry, "%s limits %q, which nothing in the input advertises", w.ref(o), name).about(name)
