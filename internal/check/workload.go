@@ -113,6 +113,12 @@ func workloads(o *manifest.Object, namespace string) []*Workload {
 		return []*Workload{base.readVM()}
 	case "ConfigMap", "Node", "Event", "CustomResourceDefinition", networkKind:
 		return nil
+	case "ControllerRevision":
+		return nil // what a DaemonSet or a StatefulSet has been, too
+	case "ReplicaSet":
+		if o.FromCluster && o.Get("spec", "replicas").Text() == "0" && o.Get("metadata", "ownerReferences").Len() > 0 {
+			return nil // what a Deployment has been
+		}
 	}
 	var all []*Workload
 	base.Template = true
