@@ -81,7 +81,8 @@ func (n *Node) refuses(spec manifest.Value) string {
 	if why := n.deselected(spec); why != "" {
 		return why
 	}
-	if n.Object.Get("spec", "unschedulable").Text() == "true" {
+	if cordon := (Taint{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"}); n.Object.Get("spec", "unschedulable").Text() ==
+		"true" && !tolerates(spec, cordon) {
 		return "it is cordoned"
 	}
 	return notTolerated(n.tainted(spec, func(Taint) bool { return false }))
