@@ -53,7 +53,8 @@ type Agent struct {
 	*Workload
 	program
 	Container manifest.Value
-	// Prefix is what --resource-prefix says, and where; it is "" without one.
+	// Prefix is what --resource-prefix says, and where; it is "" without one, and unknownPrefix where it
+	// comes from what the container has in its environment and the input does not show.
 	Prefix   string
 	PrefixAt manifest.Value
 }
@@ -73,6 +74,7 @@ func (w *World) findAgents() []*Agent {
 				continue
 			}
 			a.Prefix, a.PrefixAt = flag(c.Value, "resource-prefix")
+			a.Prefix = expanded(c.Value, a.Prefix, unknownPrefix)
 			if ok || a.Prefix != "" || len(p.Containers) == 1 {
 				all = append(all, a)
 			}
@@ -148,6 +150,33 @@ func flag(container manifest.Value, name string) (string, manifest.Value) {
 		}
 	}
 	return value, at
+}
+
+// expanded is an argument with what the container has in its environment, as kubelet puts it there, or
+// what stands for it where that is not in the container's own text.
+func expanded(container manifest.Value, text, instead string) string {
+	const most = 8 // a variable may be made of others
+	for range most {
+		_, rest, ok := strings.Cut(text, "$(")
+		name, _, closed := strings.Cut(rest, ")")
+		if !ok || !closed {
+			break
+		}
+		value, known := "", false
+		for e := range container.Get("env").Each() {
+			if e.Get("name").Text() == name && e.Get("value").Exists() {
+				value, known = e.Get("value").Text(), true
+			}
+		}
+		if !known {
+			return instead
+		}
+		text = strings.Replace(text, "$("+name+")", value, 1)
+	}
+	if strings.Contains(text, "$") { // for a shell
+		return instead
+	}
+	return text
 }
 
 // switched says whether a flag without a value, or with the value true, is given.

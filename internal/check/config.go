@@ -136,6 +136,9 @@ func (p *Pool) why(n poolName) string {
 	case nicconfig.FromPool:
 		return "prefix " + n.Prefix + ": resourcePrefix of the entry"
 	case nicconfig.FromFlag:
+		if n.Prefix == unknownPrefix {
+			return "prefix not known: --resource-prefix of " + n.agent.ref().String() + " is out of its environment"
+		}
 		return "prefix " + n.Prefix + ": --resource-prefix of " + n.agent.ref().String()
 	}
 	if p.Shared {

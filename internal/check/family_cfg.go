@@ -73,7 +73,11 @@ func ownConfigRefused(w *World) []Finding {
 		if !c.ours() {
 			continue
 		}
-		_, err := nicconfig.Parse("", []byte(c.At.Text()), nicconfig.Options{Prefix: c.Agents[0].Prefix})
+		o := nicconfig.Options{Prefix: c.Agents[0].Prefix}
+		if o.Prefix == unknownPrefix {
+			o.Prefix = ""
+		}
+		_, err := nicconfig.Parse("", []byte(c.At.Text()), o)
 		problems, _ := errors.AsType[nicconfig.Problems](err)
 		for _, p := range problems {
 			what := strings.TrimSpace(p.Path + " " + p.Value + " " + p.What)
@@ -190,7 +194,7 @@ func poolNameRefused(w *World) []Finding {
 			return
 		}
 		for _, n := range p.names() {
-			if what := kubeletFault(n.String()); what != "" {
+			if what := kubeletFault(n.String()); what != "" && n.Prefix != unknownPrefix {
 				f := found(p.Config.Owner, p.Name, "kubelet refuses %q of %s, which %s accepts: it %s", n, p.Config.Owner,
 					p.reader(), what).about(n.String())
 				all = append(all, f)

@@ -51,7 +51,7 @@ func (w *World) contend(a, b *Producer) contention {
 		return apart
 	case a.Object == b.Object && a.Object.Kind == "KubeVirt" && a.At.File == b.At.File:
 		return together // the last entry counts, the others are lost
-	case a.Object == b.Object:
+	case a.Object == b.Object || strings.HasPrefix(a.Name, unknownPrefix+"/"):
 		return apart
 	case copied(a, b) || copied(b, a):
 		return apart

@@ -106,7 +106,7 @@ func neverRegistered(w *World) []Finding {
 		for _, pool := range c.Pools {
 			for _, name := range pool.names() {
 				full := name.String()
-				if name.agent == nil || said[full] || len(w.names.nodes[full])+len(w.names.zeros[full]) > 0 {
+				if name.agent == nil || name.Prefix == unknownPrefix || said[full] || len(w.names.nodes[full])+len(w.names.zeros[full]) > 0 {
 					continue
 				}
 				said[full] = true

@@ -22,7 +22,7 @@ func (w *World) nicRules(n *captured) declare.Rules {
 		}
 		files := w.filesOf(a)
 		read, err := nicconfig.ParseFiles(files, nicconfig.Options{Prefix: a.Prefix})
-		if config != nil || len(files) == 0 || err != nil {
+		if config != nil || len(files) == 0 || err != nil || a.Prefix == unknownPrefix {
 			return nil // two would wait for each other's locks; what is wrong with a file the family CFG says
 		}
 		config = read
