@@ -128,13 +128,21 @@ func runSimulated(ctx context.Context, env Env, platform string, command []strin
 		c.WaitDelay = 10 * time.Second
 		err := runUntilTwice(c)
 		if ended, ok := errors.AsType[*exec.ExitError](err); ok {
-			return &failure{code: max(ended.ExitCode(), 1)} // the command has said why itself
+			return &failure{code: codeOf(ended)} // the command has said why itself
 		}
 		if err != nil {
 			return fmt.Errorf("run %s on a simulated node: %w", command[0], err)
 		}
 		return nil
 	})
+}
+
+// codeOf is how a command has ended, as a shell says it: a signal is its number above 128.
+func codeOf(ended *exec.ExitError) int {
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return max(ended.ExitCode(), 1)
 }
 
 // runUntilTwice runs a command that is told to end by the first signal, and killed by the second.
