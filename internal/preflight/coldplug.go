@@ -66,14 +66,16 @@ func socket(s *survey, _ Way, v *verdict) {
 // rootPorts compares with all devices of a node.
 func rootPorts(s *survey, w Way, v *verdict) {
 	s.eachConfig(v, finding.FewPorts(), func(n *captured, k *nodeconfig.Kata) opinion {
-		const unknown = "how many devices node %s has: neither kubelet nor the driver offers one there"
 		most, what := s.mostDevices(n, w)
 		ports := fmt.Sprintf("pcie_root_port is %d, and %s", k.RootPorts, what)
 		switch {
 		case plugging(n, k).wrong != "":
 			return opinion{}
+		case most == 0 && !n.told:
+			return opinion{open: fmt.Sprintf("a new capture of node %s, with kubelet's answer which devices it offers: the "+
+				"driver has published none there", n.name)}
 		case most == 0:
-			return opinion{open: fmt.Sprintf(unknown, n.name)}
+			return opinion{open: fmt.Sprintf("how many devices node %s has: neither kubelet nor the driver offers one there", n.name)}
 		case k.RootPorts < int64(most):
 			return opinion{wrong: ports}
 		}
