@@ -19,18 +19,22 @@ func expressions(selectors manifest.Value) []manifest.Value {
 }
 
 // selectsNothing evaluates selectors on what is published. Where one is not understood, nothing is
-// known of what it takes.
+// known of what it takes. Of alternatives one that takes a device is enough: that is what they are for.
 func selectsNothing(w *World) []Finding {
 	var all []Finding
 	w.claims(func(o *manifest.Object) {
+		will := map[string]bool{} // requests of which an alternative may take a device
 		for _, r := range requests(o) {
-			class := w.class(r.class.Text())
-			if class == nil {
-				continue // which is DRA003
+			of, _, _ := strings.Cut(r.name, "/")
+			will[of] = will[of] || !w.takesNothing(r)
+		}
+		for _, r := range requests(o) {
+			if of, _, _ := strings.Cut(r.name, "/"); will[of] {
+				continue
 			}
-			general := class.Get("spec", "selectors")
+			general := w.class(r.class.Text()).Get("spec", "selectors")
 			m, err := w.Matching(general, r.selectors)
-			if err != nil || m.Any() {
+			if err != nil {
 				continue
 			}
 			f := found(w.ref(o), r.class, "request %s of %s matches none of the devices that are published", r.name, w.ref(o))
@@ -47,6 +51,16 @@ func selectsNothing(w *World) []Finding {
 		}
 	})
 	return all
+}
+
+// takesNothing says whether no device is taken for a request; of a class that is not there DRA003 speaks.
+func (w *World) takesNothing(r request) bool {
+	class := w.class(r.class.Text())
+	if class == nil {
+		return false
+	}
+	m, err := w.Matching(class.Get("spec", "selectors"), r.selectors)
+	return err == nil && !m.Any()
 }
 
 // selection is a list of selectors of a device class or of a request.
