@@ -41,6 +41,7 @@ func TestCluster(t *testing.T) {
 		{"device lost and back", lostAndBack},
 		{"rejected and replaced", rejectedAndReplaced},
 		{"cordon and taint", cordonAndTaint},
+		{"migration", migration},
 		{"rolling update under load", rollingUpdate},
 		{"reboot", reboot},
 		{"Pod Security", podSecurity},
