@@ -42,6 +42,7 @@ func TestCluster(t *testing.T) {
 		{"rejected and replaced", rejectedAndReplaced},
 		{"cordon and taint", cordonAndTaint},
 		{"migration", migration},
+		{"kinds of nodes", kindsOfNodes},
 		{"rolling update under load", rollingUpdate},
 		{"reboot", reboot},
 		{"Pod Security", podSecurity},
