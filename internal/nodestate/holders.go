@@ -158,6 +158,9 @@ func (j *join) allocate(a Allocation) {
 // says, or the device's own name; never the CDI names that kubelet tells, which it adds up over
 // the devices of a claim.
 func (j *join) claimed(p *podresources.Pod, c *podresources.Container, of podresources.Claim, records []ClaimRecord) {
+	if uids := claimUIDs(of); len(uids) > 0 {
+		records = slices.DeleteFunc(slices.Clone(records), func(r ClaimRecord) bool { return !slices.Contains(uids, r.UID) })
+	}
 	a := Allocation{By: ByDRA, Driver: draname.Driver, Namespace: p.Namespace, Pod: p.Name, Container: c.Name, Claim: of.Name}
 	seen := map[[2]string]bool{}
 	enter := func(pool, name string, recorded *ClaimDevice) {
@@ -208,8 +211,8 @@ func (j *join) place(name string, recorded *ClaimDevice) (pci.Address, bool) {
 	return a, ok && uid == ""
 }
 
-// recorded finds a device in records of one claim's name: a claim that was made anew has another
-// record, of which the last one counts.
+// recorded finds a device in records of one claim's name. Where kubelet does not tell the claim's UID there may be several,
+// since a claim that was made anew has another record; the last one counts.
 func recorded(records []ClaimRecord, pool, name string) *ClaimDevice {
 	for i := range slices.Backward(records) {
 		for k := range records[i].Devices {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kata-device-plugin/internal/declare"
+	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
 	"kata-device-plugin/internal/podresources"
@@ -278,6 +279,40 @@ func TestOldKubelet(t *testing.T) {
 	}
 	if want := []string{a1 + " gpu-a claim r dra", a2 + " gpu-b claim  dra"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestClaimMadeAnew: of two claims of one name the one counts that the pod has, by the CDI names of kubelet's answer, and the
+// other one's devices are held for nobody.
+func TestClaimMadeAnew(t *testing.T) {
+	const device = "gpu-0000-01-00-0"
+	record := func(uid, request string, admin bool) ClaimRecord {
+		return ClaimRecord{UID: uid, Namespace: "ns", Name: "claim", State: "Prepared", Devices: []ClaimDevice{
+			{Pool: "p", Name: device, Address: a1, Group: []string{a1}, Requests: []string{request}, Admin: admin}}}
+	}
+	for _, old := range []string{"u-0", "u-2"} { // whichever comes first
+		f := facts(t, start())
+		records := []ClaimRecord{record(old, "old", true), record("u-1", "new", false)}
+		slices.SortFunc(records, func(a, b ClaimRecord) int { return strings.Compare(a.UID, b.UID) })
+		f.Claims.Took(ClaimRecords{Records: records}, nil, start())
+		f.Pods.Value = []podresources.Pod{{Namespace: "ns", Name: "p", Containers: []podresources.Container{{Name: "main", Claims: []podresources.Claim{
+			{Namespace: "ns", Name: "claim", Devices: []podresources.ClaimDevice{
+				{Driver: draname.Driver, Pool: "p", Device: device, CDI: []string{draname.ClaimKind + "=u-1-" + device}},
+			}}}}}}}
+		s := Join(f, nil, start(), options())
+		if len(s.Allocations) != 1 || s.Allocations[0].Request != "new" || s.Allocations[0].Admin != No {
+			t.Errorf("%+v", s.Allocations)
+		}
+		later := start().Add(2 * time.Minute)
+		refresh(f, later)
+		s = Join(f, s, later, options())
+		if len(s.Unreleased) != 1 || s.Unreleased[0].What != old || s.Unreleased[0].Where != Claims {
+			t.Errorf("%+v, want that %s is held for nobody", s.Unreleased, old)
+		}
+		f.Claims.Value.Records = []ClaimRecord{record(old, "old", true)}
+		if s = Join(f, s, later, options()); s.Allocations[0].Request != "" || s.Allocations[0].Admin != Unknown {
+			t.Errorf("of a claim without a record the other one's is told: %+v", s.Allocations)
+		}
 	}
 }
 

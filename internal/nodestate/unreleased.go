@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kata-device-plugin/internal/draname"
+	"kata-device-plugin/internal/podresources"
 )
 
 // unreleased enters what is held for no pod that lives. kubelet's record keeps the entries of pods
@@ -57,19 +58,23 @@ func (j *join) leftInRecord() {
 	}
 }
 
-// leftClaims finds the records of claims that no pod names.
+// leftClaims finds the records of claims that no pod has: none names it, or the one that does has another claim, which was
+// made anew under the name.
 func (j *join) leftClaims() {
-	named := map[string]bool{}
+	named, uids := map[string]bool{}, map[string][]string{}
 	for i := range j.facts.Pods.Value {
 		p := &j.facts.Pods.Value[i]
 		for k := range p.Containers {
 			for _, c := range p.Containers[k].Claims {
-				named[c.Namespace+"/"+c.Name] = true
+				name := c.Namespace + "/" + c.Name
+				named[name] = true
+				uids[name] = append(uids[name], claimUIDs(c)...)
 			}
 		}
 	}
 	for _, r := range j.facts.Claims.Value.Records {
-		if !named[r.Namespace+"/"+r.Name] {
+		name := r.Namespace + "/" + r.Name
+		if !named[name] || len(uids[name]) > 0 && !slices.Contains(uids[name], r.UID) {
 			j.left(Claims, r.UID)
 		}
 	}
@@ -94,13 +99,8 @@ func (j *join) usedClaims() map[string]bool {
 		p := &j.facts.Pods.Value[i]
 		for k := range p.Containers {
 			for _, c := range p.Containers[k].Claims {
-				for _, d := range c.Devices {
-					for _, name := range d.CDI {
-						if device, ours := strings.CutPrefix(name, draname.ClaimKind+"="); ours {
-							uid, _, _ := draname.Parse(device)
-							used[uid] = true
-						}
-					}
+				for _, uid := range claimUIDs(c) {
+					used[uid] = true
 				}
 			}
 		}
@@ -109,6 +109,22 @@ func (j *join) usedClaims() map[string]bool {
 		used[r.UID] = true
 	}
 	return used
+}
+
+// claimUIDs are the UIDs that kubelet tells of a claim: they are in the names of its CDI devices, and nowhere else. There
+// are none where those are not the driver's.
+func claimUIDs(c podresources.Claim) []string {
+	var all []string
+	for _, d := range c.Devices {
+		for _, name := range d.CDI {
+			if device, ours := strings.CutPrefix(name, draname.ClaimKind+"="); ours {
+				if uid, _, ok := draname.Parse(device); ok && uid != "" && !slices.Contains(all, uid) {
+					all = append(all, uid)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // claims are the UIDs of the claims that a spec is of, none for one of no claim. The driver has the UID in the
