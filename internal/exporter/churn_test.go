@@ -207,6 +207,7 @@ func TestChurnNICs(t *testing.T) {
 			t.Errorf("%s: %d candidates, %d excluded and %d declared of %d functions", step, candidates, excluded, len(shared), want)
 		}
 		n.text()
+		n.agree(step)
 		if t.Failed() {
 			t.Fatalf("after %s, seed %d", step, seed)
 		}

@@ -257,6 +257,7 @@ func TestLies(t *testing.T) {
 				n.pass(40 * time.Second)
 			}
 			l.check(n, true)
+			n.agree("in the end")
 			text := n.text()
 			for _, gone := range l.gone {
 				if !strings.Contains(gone, "{") {

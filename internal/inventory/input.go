@@ -18,6 +18,9 @@ type Input struct {
 	NICs declare.Rules
 	// Name names a product by its numbers, "" for one that it does not know.
 	Name func(vendor, device pci.ID) string
+	// Past is what each set of rules is told of the time before, in their order: the table of passthrough devices, and
+	// NICs. Without it they are told of Holders alone.
+	Past []declare.Past
 	// Holders are who has a device, by its ID. nil says that nobody knows; an empty map that
 	// nobody has any.
 	Holders map[string][]Holder
@@ -86,9 +89,12 @@ func (s CDIState) Word() string {
 	return strings.ToLower(string(s))
 }
 
-// past is what the rules of NICs have to know of the time before: whose device it is that
-// cannot be seen, since a container has it.
-func (in Input) past() declare.Past {
+// past is what a set of rules has to know of the time before: whose device it is that cannot be
+// seen, since a container has it.
+func (in Input) past(rules int) declare.Past {
+	if rules < len(in.Past) {
+		return in.Past[rules]
+	}
 	if in.Holders == nil {
 		return declare.Past{}
 	}

@@ -26,7 +26,7 @@ func New(s *host.Snapshot, in Input) *Inventory {
 	}
 	var found []finding.Finding
 	for k, r := range rules {
-		d := r.Declare(s, in.past())
+		d := r.Declare(s, in.past(k))
 		j.devices(d.Resources)
 		j.neither(d.Others, k == 0)
 		found = append(found, d.Findings...)

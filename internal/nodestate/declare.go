@@ -23,6 +23,7 @@ func (j *join) declare() {
 		if k < len(j.before.declared) {
 			past.Announced = j.before.declared[k]
 		}
+		j.s.Past = append(j.s.Past, past)
 		d := rules.Declare(snapshot, past)
 		j.s.declared = append(j.s.declared, d.Resources)
 		for i := range d.Resources {

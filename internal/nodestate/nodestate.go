@@ -10,6 +10,7 @@ package nodestate
 import (
 	"time"
 
+	"kata-device-plugin/internal/declare"
 	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/host"
 	"kata-device-plugin/internal/pci"
@@ -37,6 +38,9 @@ type State struct {
 	Specs         map[SpecState]int
 	Names         []Names // of CDI devices
 	UIDs          UIDs
+	// Past is what each set of rules was told of the time before: whoever judges the same facts with it comes to the
+	// same units.
+	Past []declare.Past
 
 	declared []declaration        // what the rules have to know the next time
 	since    map[string]time.Time // when what is not as it should be was first seen so

@@ -67,7 +67,7 @@ func Join(in Sources) *nodestate.State {
 
 // Add puts what a state knows into what an inventory is made of. What is older than bound is not known.
 func Add(to *inventory.Input, s *nodestate.State, bound time.Duration) {
-	to.Because = map[inventory.Unknown]string{}
+	to.Because, to.Past = map[inventory.Unknown]string{}, s.Past
 	if of := s.Source(nodestate.Pods); of.Fresh(s.At, bound) {
 		to.Holders = holders(s)
 	} else {
