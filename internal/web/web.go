@@ -49,6 +49,7 @@ func Serve(ctx context.Context, l net.Listener, config string, handler http.Hand
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: slowest, IdleTimeout: idle,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelInfo), // else it is the process's own, which is no JSON
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a scrape that is cut short is repeated
 	defer stop()

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -36,12 +37,17 @@ func must(t *testing.T, errs ...error) {
 // serve serves "metrics" until the test ends, and returns the address.
 func serve(t *testing.T, config string) string {
 	t.Helper()
+	return serveLogging(t, config, slog.New(slog.DiscardHandler))
+}
+
+func serveLogging(t *testing.T, config string, log *slog.Logger) string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := web.Listen(ctx, "127.0.0.1:0")
 	must(t, err)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") })
 	done := make(chan error, 1)
-	go func() { done <- web.Serve(ctx, l, config, handler, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- web.Serve(ctx, l, config, handler, log) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -133,6 +139,32 @@ func TestConfig(t *testing.T) {
 	if status, _, err := get(t, "https://"+address, "prometheus", "right", renewed); err != nil || status != http.StatusOK {
 		t.Errorf("with the new certificate: %d %v", status, err)
 	}
+}
+
+// TestLog: what the library has to say of a connection is in the program's own log, which is JSON.
+func TestLog(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir, 1)
+	config := filepath.Join(dir, "web.yaml")
+	must(t, os.WriteFile(config, []byte("tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n"), 0o600))
+	read, write := io.Pipe()
+	defer read.Close() // whatever is logged later is lost
+	defer time.AfterFunc(10*time.Second, func() { write.Close() }).Stop()
+	address := serveLogging(t, config, slog.New(slog.NewJSONHandler(write, nil)))
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := get(t, "http://"+address, "", "", nil)
+		done <- err
+	}()
+	for from := json.NewDecoder(read); ; {
+		var line struct{ Level, Msg string }
+		must(t, from.Decode(&line))
+		if strings.Contains(line.Msg, "TLS handshake error") {
+			break
+		}
+	}
+	read.Close()
+	must(t, <-done)
 }
 
 // TestBad: what is wrong with a file is said before anything is served, with the file's name.
