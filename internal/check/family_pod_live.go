@@ -190,21 +190,24 @@ func nodesExcluded(w *World) []Finding {
 		if len(s.nodes) > 3 {
 			f = f.because("and %d more nodes", len(s.nodes)-3)
 		}
-		all = append(all, w.ifAllSupply(f, s))
+		all = append(all, w.ifAllSupply(f, p, s))
 	})
 	return append(all, w.claimsExcluded()...)
 }
 
 // ifAllSupply: of nodes that are not in the input nothing is known, nor of what drivers have published and
 // the input lacks.
-func (w *World) ifAllSupply(f Finding, s *supply) Finding {
+func (w *World) ifAllSupply(f Finding, p *Workload, s *supply) Finding {
 	if !w.complete("Node") {
 		f = f.as(finding.Note).because("the input does not have all nodes of the cluster")
 	}
-	if s.class == nil {
-		return f
+	switch {
+	case s.class != nil:
+		return w.unless(f, "ResourceSlice")
+	case w.mayStand(p, s.name) && w.complete("Node"):
+		return f.as(finding.Note).because("the input may not have every DeviceClass of the cluster, and one may stand for the name on other nodes")
 	}
-	return w.unless(f, "ResourceSlice")
+	return f
 }
 
 func moreThanANode(w *World) []Finding {
@@ -216,7 +219,7 @@ func moreThanANode(w *World) []Finding {
 		}
 		f := foundKey(p.ref(), want.At, "%s requests %d of %q, and no node has more than %d",
 			p.ref(), want.Count, want.Name, s.most(n)).about(want.Name)
-		all = append(all, w.ifAllSupply(f.with(s.at(n), "node %s has the most", n.Name), s))
+		all = append(all, w.ifAllSupply(f.with(s.at(n), "node %s has the most", n.Name), p, s))
 	})
 	return all
 }

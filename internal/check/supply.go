@@ -137,6 +137,21 @@ func (w *World) classesOf(name string) (classes []*manifest.Object, sure bool) {
 	return classes, !slices.ContainsFunc(classes, func(o *manifest.Object) bool { return made(o) == "" })
 }
 
+// mayStand says whether a device class that the input lacks may stand for a name that a pod asks for. Before 1.34
+// none does. The scheduler finds a resource insufficient where no class stands for it, or on nodes on which none
+// matters (pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA).
+func (w *World) mayStand(p *Workload, name string) bool {
+	const since = 34
+	says := w.unschedulable(p).Text()
+	if strings.Contains(says, "Insufficient "+name) && !strings.Contains(says, "cannot allocate all claims") {
+		return false
+	}
+	return !w.complete("DeviceClass") && (len(w.nodes) == 0 || slices.ContainsFunc(w.nodes, func(n *Node) bool {
+		minor, known := minorOf(n.Object.Get("status", "nodeInfo", "kubeletVersion").Text())
+		return !known || minor >= since
+	}))
+}
+
 // classNames are the extended resources that device classes stand for, sorted.
 func (w *World) classNames() []string {
 	all := map[string]bool{}

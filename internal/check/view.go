@@ -73,6 +73,9 @@ func (v *View) Proven(id string, object Ref, resource string) (Finding, bool) {
 // Complete says whether all objects of a kind are in the input.
 func (v *View) Complete(kind string) bool { return v.complete(kind) }
 
+// MayStand says whether a device class that the input lacks may stand for an extended resource of a pod.
+func (v *View) MayStand(p *Workload, resource string) bool { return v.mayStand(p, resource) }
+
 // Inputs are the names of what was read.
 func (v *View) Inputs() []string {
 	var all []string

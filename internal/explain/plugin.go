@@ -163,6 +163,8 @@ func (r *resource) allocatable() Step {
 	case bestWhole == 0:
 		return no("NOD002", "look whether the plugin runs on the node, and which devices it finds",
 			"nodes have the key %q with 0: the plugin has left, or has no device", r.name).because(some(most)...)
+	case bestWhole < r.count && r.unseen():
+		return unknown(everyClass, "no node has %d, and a DeviceClass may stand for the name on other nodes", r.count).because(some(most)...)
 	case bestWhole < r.count:
 		return no("POD013", "request fewer, or in several pods", "%d are requested, and no node has more than %d", r.count, bestWhole).
 			because(some(most)...)
@@ -170,6 +172,12 @@ func (r *resource) allocatable() Step {
 	return no("NOD001", "look at the plugin on the node for why devices are not healthy",
 		"no node has more than %d healthy of the %d that are requested", best, r.count).because(some(most)...)
 }
+
+// everyClass is what would tell who else may have the resource.
+const everyClass = "the DeviceClasses of the cluster"
+
+// unseen says whether a class that the input lacks may have devices for the resource where no plugin has any.
+func (r *resource) unseen() bool { return r.mapped(r.pod, r.name) == nil && r.View.MayStand(r.pod, r.name) }
 
 // free: a node has as many left as are wanted.
 func (r *resource) free() Step {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kata-device-plugin/internal/check"
+	"kata-device-plugin/internal/finding"
 	"kata-device-plugin/internal/manifest"
 )
 
@@ -17,7 +18,11 @@ func (r *resource) constraints() Step {
 			nodes = append(nodes, n)
 		}
 	}
-	return r.fits(r.pod, nodes, "has enough free of "+strconv.Quote(r.name))
+	s := r.fits(r.pod, nodes, "has enough free of "+strconv.Quote(r.name))
+	if s.Check == finding.NodesExcluded().ID && r.unseen() {
+		return unknown(everyClass, "no node of those takes the pod, and a DeviceClass may stand for the name on others").because(s.Evidence...)
+	}
+	return s
 }
 
 // fits says whether one of the nodes that have the device takes a pod that waits, all else
