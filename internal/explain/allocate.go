@@ -229,6 +229,10 @@ func (c *claim) available(r request) (Step, []string) {
 			taken = append(taken, c.taken(a))
 			continue
 		}
+		if why, is := c.spent(d); is && !r.admin {
+			taken = append(taken, why)
+			continue
+		}
 		left[d.Node]++
 	}
 	var nodes []string

@@ -24,6 +24,7 @@ type claim struct {
 	entries  []string
 	extended string
 	memo     map[string]matched // by the name of the request
+	shared   *counters
 }
 
 // claimExists is the question whose answer stays when the pod has ended.

@@ -40,7 +40,8 @@ func (c *claim) allocated() Step {
 			because(Evidence{Text: plural(int64(len(c.requests)), "request") + ", each with free devices on some node"}).because(c.sayings()...)
 	}
 	if c.counted() {
-		return unknown("the driver's log", "the devices share counters or capacity, of which it is not reckoned here what is left").
+		return unknown("the scheduler's message", "the devices share counters or capacity, of which it is not reckoned here what several "+
+			"of them leave").
 			because(c.sayings()...)
 	}
 	if mentions(c.sayings(), "cannot allocate all claims") {
@@ -75,12 +76,12 @@ func (c *claim) unused() Step {
 	return unknown(tell, "no pod of the input uses the claim")
 }
 
-// counted says whether devices are parts of others, or are given to several claims.
+// counted says whether devices share what is not reckoned with here.
 func (c *claim) counted() bool {
 	for _, alternatives := range c.requests {
 		for _, r := range alternatives {
 			for _, d := range c.published(r).devices {
-				if d.Device.Get("consumesCounters").Len() > 0 || d.Device.Get("allowMultipleAllocations").Text() == "true" {
+				if !c.reckoned(r, d) {
 					return true
 				}
 			}
