@@ -6,9 +6,8 @@ import (
 	"kata-device-plugin/internal/finding"
 )
 
-// Unattached is the finding that a message of Multus or a CNI plugin is about, and what to do, where it is
-// of one that another cause cannot have.
-func Unattached(message string) (kind finding.Kind, help string, known bool) {
+// Unattached is the finding that a message of Multus or a CNI plugin about a pod is of, and what to do.
+func (w *World) Unattached(p *Workload, message string) (kind finding.Kind, help string, known bool) {
 	for _, of := range []struct {
 		words string
 		kind  finding.Kind
@@ -19,11 +18,36 @@ func Unattached(message string) (kind finding.Kind, help string, known bool) {
 		{"network-attachment-definition", finding.NetworkMissing(),
 			"create the network in the namespace, or write its namespace before its name"},
 	} {
-		if strings.Contains(strings.ToLower(message), of.words) {
-			return of.kind, of.help, true
+		if !strings.Contains(strings.ToLower(message), of.words) {
+			continue
 		}
+		if of.kind.ID == finding.AttachedNotRequested().ID && w.requestsAttached(p) {
+			of.help = "the pod requests what its networks name: look at the log of Multus on the node for why it did not get the device " +
+				"from kubelet, and whether the network was changed after the pod was made"
+		}
+		return of.kind, of.help, true
 	}
 	return finding.Kind{}, "", false
+}
+
+// requestsAttached says whether a pod is known to request as many devices as its networks want.
+func (w *World) requestsAttached(p *Workload) bool {
+	attached := map[string]int64{}
+	for _, a := range p.Attachments {
+		n := w.networks[a.Namespace+"/"+a.Name]
+		if n == nil {
+			return false
+		}
+		if n.Resource != "" {
+			attached[n.Resource]++
+		}
+	}
+	for name, count := range attached {
+		if want := p.want(name); want == nil || want.Count < count {
+			return false
+		}
+	}
+	return len(attached) > 0
 }
 
 // unattached are pods of which the node has said that a network could not be attached, for the reason of a
@@ -39,7 +63,7 @@ func (w *World) unattached(kind finding.Kind, all []Finding) []Finding {
 		}
 		for _, reason := range []string{"FailedCreatePodSandBox", "NoNetworkFound"} {
 			message := w.saying(p, reason)
-			if of, help, known := Unattached(message.Text()); known && of.ID == kind.ID {
+			if of, help, known := w.Unattached(p, message.Text()); known && of.ID == kind.ID {
 				f := found(p.ref(), message, "a network of %s could not be attached: %s", p.ref(), oneLine(message))
 				all = append(all, f.advise("%s", help))
 				break

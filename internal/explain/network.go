@@ -44,7 +44,7 @@ func (r *resource) networked() Step {
 // attaching is what the events of a sandbox that is not made tell.
 func (r *resource) attaching() Step {
 	for _, h := range slices.Backward(r.events(r.pod.Ref(), "FailedCreatePodSandBox", "NoNetworkFound")) {
-		if kind, help, known := check.Unattached(h.message); known {
+		if kind, help, known := r.View.Unattached(r.pod, h.message); known {
 			return no(kind.ID, help, "the network could not be attached").because(h.evidence)
 		}
 	}

@@ -140,10 +140,20 @@ func (e *explainer) resolved(p *check.Workload, asks asker) Step {
 	if p.Phase() == "Failed" {
 		return unknown("", "the pod has failed, and its status has no container that asks for it").because(failure(p)...)
 	}
+	because := e.setbacks(p)
 	if at, ok := waiting(p, asks); ok {
-		return unknown("the pod's events, or "+snapshotTells, "no container that asks for it has been made yet").because(at)
+		because = append(because, at)
+	}
+	if len(because) > 0 {
+		return unknown("the pod's events, or "+snapshotTells, "no container that asks for it has been made yet").because(because...)
 	}
 	return unknown("the pod's events, or "+snapshotTells, "no container that asks for it has been made yet, and nobody says why")
+}
+
+// setbacks is the last that kubelet has told of a container that is not made, for whatever reason.
+func (e *explainer) setbacks(p *check.Workload) []Evidence {
+	return evidenceOf(e.events(p.Ref(), "Failed", "FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume", "NetworkNotReady",
+		"FailedPrepareDynamicResources"))
 }
 
 func unresolvable(e Evidence) Step {
