@@ -119,6 +119,10 @@ func workloads(o *manifest.Object, namespace string) []*Workload {
 		if o.FromCluster && o.Get("spec", "replicas").Text() == "0" && o.Get("metadata", "ownerReferences").Len() > 0 {
 			return nil // what a Deployment has been
 		}
+	case "Job":
+		if ended(o) {
+			return nil // its pods were made, and there will be no more
+		}
 	}
 	var all []*Workload
 	base.Template = true
@@ -128,6 +132,16 @@ func workloads(o *manifest.Object, namespace string) []*Workload {
 		all = append(all, one.read())
 	})
 	return all
+}
+
+// ended says whether a Job has come to its end.
+func ended(job *manifest.Object) bool {
+	for c := range job.Get("status", "conditions").Each() {
+		if kind := c.Get("type").Text(); (kind == "Complete" || kind == "Failed") && c.Get("status").Text() == "True" {
+			return true
+		}
+	}
+	return false
 }
 
 // templates finds templates of pods wherever a kind has them: CronJob, JobSet and the kinds of
