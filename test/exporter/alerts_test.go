@@ -185,6 +185,10 @@ func (n *node) claims() (*claim.Store, string) {
 // no plugin, which would offer what has no spec, are the other alerts.
 func claimOfNobody(n *node) {
 	store, _ := n.claims()
+	n.startKubelet()
+	n.startExporter("--settle=1s")
+	// Before that, nobody could tell whether kubelet has yet to name a pod that has the claim.
+	n.await("kubelet has answered", is(`source_up{source="pod_resources"}`, 1))
 	gpu := n.GPUs()[0]
 	unlock, err := store.Lock(n.ctx)
 	n.must(err)
@@ -197,8 +201,6 @@ func claimOfNobody(n *node) {
 		}},
 	}))
 	n.must(unlock())
-	n.startKubelet()
-	n.startExporter("--settle=1s")
 }
 
 // damagedClaim: a claim's record is torn.

@@ -31,8 +31,12 @@ func (n noted) unnamed(answer []podresources.Pod, now time.Time) string {
 	case claims.Err != nil:
 		return fmt.Sprintf("the claims that are prepared, of which the records cannot be read (%v)", claims.Err)
 	}
+	back := map[string]bool{} // pods with a device that is named: what else they were given is init containers'
 	for _, g := range record.Value.Given {
-		if !devices[[2]string{g.Resource, g.ID}] {
+		back[g.UID] = back[g.UID] || devices[[2]string{g.Resource, g.ID}]
+	}
+	for _, g := range record.Value.Given {
+		if !back[g.UID] {
 			return fmt.Sprintf("the device %s of %s, which its record gives to %s of pod %s", g.ID, g.Resource, g.Container, g.UID)
 		}
 	}

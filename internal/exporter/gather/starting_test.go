@@ -93,8 +93,8 @@ func TestFirstAnswer(t *testing.T) {
 	has := podresources.Pod{Namespace: "ns", Name: "a", Containers: []podresources.Container{{
 		Name: "main", Devices: []podresources.Device{{Resource: "r", ID: "1"}}, Claims: []podresources.Claim{{Namespace: "ns", Name: "c"}},
 	}}}
-	entry := func(id string) string {
-		return `{"PodUID":"u","ContainerName":"main","ResourceName":"r","DeviceIDs":{"0":["` + id + `"]}}`
+	entry := func(uid, id string) string {
+		return `{"PodUID":"` + uid + `","ContainerName":"main","ResourceName":"r","DeviceIDs":{"0":["` + id + `"]}}`
 	}
 	for _, tt := range []struct {
 		name    string
@@ -106,17 +106,18 @@ func TestFirstAnswer(t *testing.T) {
 		good    bool
 	}{
 		{name: "nothing was given", up: old, good: true},
-		{name: "a device is not back", entries: entry("1"), up: old},
-		{name: "another is", entries: entry("1") + "," + entry("2"), answer: []podresources.Pod{has}, up: old},
-		{name: "all are back", entries: entry("1"), claim: claim.Prepared, answer: []podresources.Pod{has}, up: old, good: true},
+		{name: "a device is not back", entries: entry("u", "1"), up: old},
+		{name: "another is", entries: entry("u", "1") + "," + entry("v", "2"), answer: []podresources.Pod{has}, up: old},
+		{name: "all are back", entries: entry("u", "1"), claim: claim.Prepared, answer: []podresources.Pod{has}, up: old, good: true},
+		{name: "the pod is back, with less than an init container had", entries: entry("u", "1") + "," + entry("u", "2"), answer: []podresources.Pod{has}, up: old, good: true},
 		{name: "a claim is not back", claim: claim.Prepared, up: old},
 		{name: "a claim that no pod has yet", claim: claim.Preparing, up: old, good: true},
 		{name: "nobody knows what was given", entries: "-", up: old},
-		{name: "kubelet is not young", entries: entry("1"), age: time.Hour, up: old, good: true},
+		{name: "kubelet is not young", entries: entry("u", "1"), age: time.Hour, up: old, good: true},
 		{name: "nor is it, and nobody knows what was given", entries: "-", age: time.Hour, up: old, good: true},
-		{name: "the machine was started just now, and has set its clock", entries: entry("1"), age: time.Hour, up: time.Minute},
-		{name: "the clock was set back", entries: entry("1"), age: -time.Hour, up: old},
-		{name: "the minute is over", entries: entry("1"), up: old, after: time.Minute, good: true},
+		{name: "the machine was started just now, and has set its clock", entries: entry("u", "1"), age: time.Hour, up: time.Minute},
+		{name: "the clock was set back", entries: entry("u", "1"), age: -time.Hour, up: old},
+		{name: "the minute is over", entries: entry("u", "1"), up: old, after: time.Minute, good: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
