@@ -185,8 +185,8 @@ func (w *worker) watchExporter() *watch {
 func lies(m told.Metrics, steady []string) error {
 	stale, known := m[`source_stale{source="pod_resources"}`]
 	if !known || stale == 1 {
-		if told := m.Family("device_allocation_info"); len(told) > 0 {
-			return fmt.Errorf("the source is old, and %d series of it are told", len(told))
+		if all := m.Family("device_allocation_info"); len(all) > 0 {
+			return fmt.Errorf("the source is old, and %d series of it are told", len(all))
 		}
 		return nil
 	}

@@ -123,9 +123,9 @@ func exportFaults(c *cluster) {
 			return err
 		}
 		stale := m[`source_stale{source="pod_resources"}`] == 1
-		told := len(m.Family("device_allocation_info")) + len(m.Family("resource_allocated")) + len(m.Family("resource_free"))
-		if stale != (told == 0) {
-			c.t.Errorf("stale is %t, and told are %d series that rest on it", stale, told)
+		resting := len(m.Family("device_allocation_info")) + len(m.Family("resource_allocated")) + len(m.Family("resource_free"))
+		if stale != (resting == 0) {
+			c.t.Errorf("stale is %t, and told are %d series that rest on it", stale, resting)
 		}
 		if !stale {
 			return errors.New("it is")
