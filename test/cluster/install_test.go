@@ -40,7 +40,18 @@ func install(c *cluster) {
 		c.t.Errorf("a plugin with hardware does not say that it is ready with all of it: %s", text)
 	}
 	with.powerless(daemonSet)
+	with.filtered(daemonSet)
 	with.agree()
+}
+
+// filtered complains unless a program's process has a filter of system calls of its own beside the runtime's.
+func (w *worker) filtered(program string) {
+	w.t.Helper()
+	status, err := w.statusOf(program)
+	w.must(err)
+	if !strings.Contains(status, "\nSeccomp_filters:\t2\n") {
+		w.t.Errorf("the process of %s does not have two filters:\n%s", program, status)
+	}
 }
 
 // complete waits until the DaemonSet is up to date and ready on so many nodes.
