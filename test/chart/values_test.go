@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // TestWrongValuesAreRefused: who mistypes a value is told which one. Without that a protection that is
@@ -241,6 +242,25 @@ func TestLabelsAreNotInSelectors(t *testing.T) {
 	} {
 		if got := template.Labels[label]; got != want {
 			t.Errorf("the pods have %s=%q, want %q", label, got, want)
+		}
+	}
+}
+
+// TestLongVersions: whatever a version is cut to, it is the value of a label.
+func TestLongVersions(t *testing.T) {
+	for n := range 70 {
+		c, err := Load(chartDir)
+		must(t, err)
+		version := "1.2.3-" + strings.Repeat("a", n) + ".-b+c.d"
+		c.Metadata.Version, c.Metadata.AppVersion = version, version
+		made, err := Render(c, usual(""))
+		must(t, err)
+		for _, o := range made.Objects {
+			for key, value := range o.GetLabels() {
+				for _, complaint := range validation.IsValidLabelValue(value) {
+					t.Fatalf("%s: %s=%s: %s", version, key, value, complaint)
+				}
+			}
 		}
 	}
 }

@@ -25,15 +25,20 @@ app.kubernetes.io/name: {{ include "passthrough.name" . }}
 {{- mergeOverwrite (dict) (.root.Values.commonLabels | default dict) (.values.podLabels | default dict) $own | toYaml -}}
 {{- end }}
 
+{{/* A text as the value of a label, which has 63 characters at most and ends with a letter or a number. */}}
+{{- define "passthrough.labelValue" -}}
+{{- regexReplaceAll "[^A-Za-z0-9]+$" (replace "+" "_" . | trunc 63) "" -}}
+{{- end }}
+
 {{- define "passthrough.labels" -}}
 {{- $own := dict
   "app.kubernetes.io/name" (include "passthrough.name" .)
   "app.kubernetes.io/component" .component
   "app.kubernetes.io/part-of" "passthrough"
   "app.kubernetes.io/instance" .root.Release.Name
-  "app.kubernetes.io/version" (.root.Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/version" (include "passthrough.labelValue" .root.Chart.AppVersion)
   "app.kubernetes.io/managed-by" .root.Release.Service
-  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
+  "helm.sh/chart" (include "passthrough.labelValue" (printf "%s-%s" .root.Chart.Name .root.Chart.Version)) -}}
 {{- mergeOverwrite (dict) (.root.Values.commonLabels | default dict) $own | toYaml -}}
 {{- end }}
 
