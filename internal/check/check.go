@@ -41,6 +41,8 @@ type Options struct {
 	Enable, Disable []string
 	// Nodes are captured nodes that belong to the set.
 	Nodes []NodeInput
+	// Evaluations are how often selectors are evaluated at most, about a million when it is 0.
+	Evaluations int
 	// Ignore are findings that somebody has looked at and accepts.
 	Ignore []Ignore
 }
@@ -62,9 +64,13 @@ func Run(set *manifest.Set, o Options) *Result {
 			r.Made++
 		}
 		found := c.Run(w)
-		if lacking := w.lacking(c.Needs); len(lacking) > 0 {
+		gaveUp, lacking := w.gaveUp(), w.lacking(c.Needs)
+		switch {
+		case gaveUp:
+			r.Skipped = append(r.Skipped, Skipped{c.ID, []string{"selectors that are few enough to ask all of them"}, []string{inputFewer}})
+		case len(lacking) > 0:
 			r.Skipped = append(r.Skipped, Skipped{c.ID, lacking, w.inputs(c.Needs)})
-		} else if len(found) == 0 {
+		case len(found) == 0:
 			r.Passed = append(r.Passed, c.ID)
 		}
 		for _, f := range found {

@@ -1,10 +1,13 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"kata-device-plugin/internal/manifest"
 	"kata-device-plugin/internal/selector"
@@ -43,27 +46,62 @@ type matcher struct {
 	unread  error             // of a device it is not known what it has
 	known   map[string]*answers
 	size    int // how many answers are known
+	made    int // how many evaluations have been
+	limit   int // how many there may be
+	gaveUp  bool
 }
 
-// mostAnswers bounds what is remembered: where each claim has a text of its own, there is no end to it.
-const mostAnswers = 16 << 20
+// mostEvaluations bounds the time that a run takes: one is a matter of ten microseconds, and where each claim has a
+// text of its own that takes few devices, each asks about all devices of the cluster.
+const mostEvaluations = 1 << 20
+
+// keptAnswers bounds what is remembered, for each evaluation that may be made: devices that are passed over take room.
+const keptAnswers = 16
+
+// errTooMany is why it is not known what selectors take, although they could be asked.
+var errTooMany = errors.New("there are too many selectors and devices to ask all of them")
 
 // Matching says which published devices the selectors of some lists take. The error is why that is
 // not known: an expression that is not understood, or a device that cannot be read.
 func (w *World) Matching(lists ...manifest.Value) (Matching, error) {
-	return w.evaluator().match(lists)
+	found, err := w.evaluator().match(lists)
+	if m := found.of; err == nil && m.made >= m.limit && !found.known() {
+		m.gaveUp = true
+		return Matching{}, errTooMany
+	}
+	return found, err
+}
+
+// Matching is what the checks ask, without a bound: who explains one object asks about few selectors.
+func (v *View) Matching(lists ...manifest.Value) (Matching, error) { return v.evaluator().match(lists) }
+
+// gaveUp says whether selectors were not asked since somebody last wanted to know, since there are too many.
+func (w *World) gaveUp() bool {
+	if w.matcher == nil {
+		return false
+	}
+	was := w.matcher.gaveUp
+	w.matcher.gaveUp = false
+	return was
+}
+
+// known says whether nothing of it is left to ask.
+func (m Matching) known() bool {
+	return !slices.ContainsFunc(m.all, func(s asked) bool {
+		return len(s.given) < len(m.of.devices) || slices.Contains(s.given, unasked)
+	})
 }
 
 // evaluator is the matcher of the set, made when somebody asks.
 func (w *World) evaluator() *matcher {
 	if w.matcher == nil {
-		w.matcher = newMatcher(w.published)
+		w.matcher = newMatcher(w.published, cmp.Or(w.o.Evaluations, mostEvaluations))
 	}
 	return w.matcher
 }
 
-func newMatcher(devices []Published) *matcher {
-	m := &matcher{Reader: selector.NewReader(), devices: devices, known: map[string]*answers{}}
+func newMatcher(devices []Published, limit int) *matcher {
+	m := &matcher{Reader: selector.NewReader(), devices: devices, known: map[string]*answers{}, limit: limit}
 	for _, p := range devices {
 		var d selector.Device
 		text, err := json.Marshal(Plain(p.Device))
@@ -143,7 +181,7 @@ func (m Matching) answer(device int) (answer, asked) {
 // ask asks a selector about a device, once as far as that can be remembered.
 func (m *matcher) ask(s asked, device int) answer {
 	if more := device + 1 - len(s.given); more > 0 {
-		if m.size += more; m.size > mostAnswers {
+		if m.size += more; m.size > keptAnswers*m.limit {
 			m.size = more
 			clear(m.known)
 		}
@@ -152,6 +190,7 @@ func (m *matcher) ask(s asked, device int) answer {
 	if s.given[device] != unasked {
 		return s.given[device]
 	}
+	m.made++
 	a := refuses
 	switch taken, err := s.Takes(context.Background(), m.seen[device]); {
 	case err != nil:

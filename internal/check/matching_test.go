@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,60 @@ func TestManySelectors(t *testing.T) {
 	}
 }
 
+// ofNone takes no device, and has to ask all of them.
+const ofNone = `device.attributes["x.org"].node == "none%d"`
+
+// TestTooManySelectors: what is not asked any more is not known, and the check is not made; of what was asked it
+// says what it found.
+func TestTooManySelectors(t *testing.T) {
+	const devices, claims = 8 * 20, 30
+	set := load(t, published(20, claims, ofNone))
+	for _, test := range []struct {
+		evaluations, found int
+		skipped            bool
+	}{
+		{0, claims, false},
+		{devices + claims*devices, claims, false},
+		{devices + 10*devices - 1, 10, true},
+		{devices + 10*devices, 10, true},
+		{1, 1, true},
+	} {
+		r := check.Run(set, check.Options{Enable: []string{"DRA004"}, Evaluations: test.evaluations})
+		skipped := slices.ContainsFunc(r.Skipped, func(s check.Skipped) bool { return s.ID == "DRA004" })
+		if len(r.Findings) != test.found || skipped != test.skipped || r.Incomplete() != test.skipped {
+			t.Errorf("%d evaluations: %d findings, skipped %v", test.evaluations, len(r.Findings), r.Skipped)
+		}
+	}
+	// Claims with one text cost what one of them does, and where a device is found nobody goes on.
+	for _, selector := range []string{"false", notOf} {
+		r := check.Run(load(t, published(20, claims, selector)), check.Options{Enable: []string{"DRA004"}, Evaluations: 3 * devices})
+		if r.Incomplete() {
+			t.Errorf("%s: skipped %v", selector, r.Skipped)
+		}
+	}
+}
+
+// TestForgottenAnswers: of answers so many are kept as go with the evaluations that may be made. What is forgotten
+// is asked anew, and the answer is the same.
+func TestForgottenAnswers(t *testing.T) {
+	const devices, claims, taken = 8 * 100, 100, 8
+	text := strings.Replace(published(100, claims, ofNone), `device.driver == "x.org"`, `'device.attributes["x.org"].node == "n99"'`, 1)
+	set := load(t, text)
+	for _, test := range []struct {
+		evaluations int
+		skipped     bool
+	}{
+		{16 * devices, false},                      // nothing is forgotten
+		{2*devices + claims*taken + 100, false},    // the class is asked twice
+		{devices + claims*taken + devices/8, true}, // so that these are too few, although they would do for once
+	} {
+		r := check.Run(set, check.Options{Enable: []string{"DRA004"}, Evaluations: test.evaluations})
+		if r.Incomplete() != test.skipped || !test.skipped && len(r.Findings) != claims {
+			t.Errorf("%d evaluations: %d findings, skipped %v", test.evaluations, len(r.Findings), r.Skipped)
+		}
+	}
+}
+
 // TestSelectorsInTurn: all selectors have to take a device, that of the class first, and of what a device
 // lacks the evidence names the selector that asked and the first device.
 func TestSelectorsInTurn(t *testing.T) {
@@ -85,6 +140,17 @@ const inTurn = `{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {n
 {name: r, exactly: {deviceClassName: own, selectors: [{cel: {expression:
 '%s'}}]}}]}}}
 `
+
+// BenchmarkSelectorsOfNone: nor do they take longer when no device is what they want.
+func BenchmarkSelectorsOfNone(b *testing.B) {
+	set := load(b, published(1_000, 5_000, ofNone))
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := check.Run(set, check.Options{}); len(r.Findings) == 0 || !r.Incomplete() {
+			b.Fatal(found(r))
+		}
+	}
+}
 
 // BenchmarkSelectors: claims with selectors of their own on the same cluster are a matter of seconds, too.
 func BenchmarkSelectors(b *testing.B) {

@@ -12,6 +12,7 @@ const (
 	inputConfigs  = "configurations of device plugins"
 	inputSlices   = "ResourceSlices"
 	inputClaims   = "ResourceClaims or their templates"
+	inputFewer    = "a part of the ResourceClaims at a time"
 )
 
 // input is what somebody would add for a need.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type supply struct {
 	// known is false where it is not known which devices the class has, or where they are: then of nothing
 	// that it lacks anything can be said.
 	known bool
+	// unasked: that is so since there are too many selectors.
+	unasked bool
 }
 
 // onNode is what a device class has on a node.
@@ -39,6 +42,9 @@ func (w *World) supplyOf(name string) *supply {
 	if s == nil {
 		s = w.findSupply(name)
 		w.supplies[name] = s
+	}
+	if s.unasked {
+		w.evaluator().gaveUp = true // whoever asks is to hear of it
 	}
 	return s
 }
@@ -61,7 +67,7 @@ func (w *World) findSupply(name string) *supply {
 func (w *World) addClaims(s *supply) {
 	m, err := w.Matching(s.class.Get("spec", "selectors"))
 	if err != nil {
-		s.known = false
+		s.known, s.unasked = false, errors.Is(err, errTooMany)
 		return
 	}
 	held := map[DeviceName][]Allotted{}

@@ -177,7 +177,9 @@ func (r *resource) allocatable() Step {
 const everyClass = "the DeviceClasses of the cluster"
 
 // unseen says whether a class that the input lacks may have devices for the resource where no plugin has any.
-func (r *resource) unseen() bool { return r.mapped(r.pod, r.name) == nil && r.View.MayStand(r.pod, r.name) }
+func (r *resource) unseen() bool {
+	return r.mapped(r.pod, r.name) == nil && r.View.MayStand(r.pod, r.name)
+}
 
 // free: a node has as many left as are wanted.
 func (r *resource) free() Step {
