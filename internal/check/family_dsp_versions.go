@@ -9,7 +9,8 @@ import (
 	"kata-device-plugin/internal/nodeconfig"
 )
 
-// feature is what a plugin can do since some version.
+// feature is what a plugin can do since some version, as far as is known: that is the first release after the change
+// was merged, and nobody has run the images before it.
 type feature struct {
 	plugin Plugin
 	since  nodeconfig.Release
@@ -17,7 +18,7 @@ type feature struct {
 	flag, selector string
 }
 
-// features are those of which the first version is certain.
+// features are those that are known.
 func features() []feature {
 	return []feature{
 		{plugin: sriovPlugin, since: nodeconfig.Release{Major: 3, Minor: 6}, flag: "use-cdi"},
@@ -36,9 +37,10 @@ func imageTooOld(w *World) []Finding {
 				continue
 			}
 			for _, at := range w.usesOf(a, f) {
-				one := found(a.ref(), image, "%s runs version %d.%d of %s, and uses %s, which is there since %d.%d", a.ref(), have.Major, have.Minor,
-					a.what, f.name(), f.since.Major, f.since.Minor)
-				all = append(all, one.with(at.Place(), "it is used here"))
+				one := found(a.ref(), image, "%s runs version %d.%d of %s, and uses %s, which that is not known to have", a.ref(), have.Major,
+					have.Minor, a.what, f.name())
+				all = append(all, one.with(at.Place(), "it is used here").
+					because("it was merged before %d.%d, which by its date is the first with it", f.since.Major, f.since.Minor))
 			}
 		}
 	}

@@ -44,10 +44,10 @@ func CDINotMounted() Kind {
 		"mount the CDI directory of the host, writable")
 }
 
-// ImageTooOld: the flag stops the plugin, and a selector that it does not know selects everything.
+// ImageTooOld: where it is older, the flag stops the plugin, and a selector that it does not know selects everything.
 func ImageTooOld() Kind {
-	return kind("DSP009", Warning, "the image of a plugin is older than what it is told to use",
-		"use a newer image, or leave the feature out")
+	return kind("DSP009", Note, "the image of a plugin may be older than what it is told to use",
+		"look whether the plugin of that image knows the feature: use a newer one, or leave the feature out")
 }
 
 // SurgeAllowed: the old one takes the socket of the new one along.
