@@ -24,43 +24,48 @@ func selectsNothing(w *World) []Finding {
 	var all []Finding
 	w.claims(func(o *manifest.Object) {
 		will := map[string]bool{} // requests of which an alternative may take a device
+		var empty []Finding
+		var of []string // the request of each of them
 		for _, r := range requests(o) {
-			of, _, _ := strings.Cut(r.name, "/")
-			will[of] = will[of] || !w.takesNothing(r)
+			name, _, _ := strings.Cut(r.name, "/")
+			f, nothing := w.takesNothing(o, r)
+			if !nothing {
+				will[name] = true
+				continue
+			}
+			empty, of = append(empty, f), append(of, name)
 		}
-		for _, r := range requests(o) {
-			if of, _, _ := strings.Cut(r.name, "/"); will[of] {
-				continue
+		for i, f := range empty {
+			if !will[of[i]] {
+				all = append(all, f)
 			}
-			general := w.class(r.class.Text()).Get("spec", "selectors")
-			m, err := w.Matching(general, r.selectors)
-			if err != nil {
-				continue
-			}
-			f := found(w.ref(o), r.class, "request %s of %s matches none of the devices that are published", r.name, w.ref(o))
-			for _, s := range append(expressions(general), expressions(r.selectors)...) {
-				f = f.with(s.Place(), "it is to match %s", strings.Join(strings.Fields(s.Text()), " "))
-			}
-			if failed := m.Failed(); failed != nil {
-				f = f.because("%s", strings.Join(strings.Fields(failed.Error()), " "))
-			}
-			if !w.complete("ResourceSlice") {
-				f = f.because("the input may not have every ResourceSlice of the cluster")
-			}
-			all = append(all, f)
 		}
 	})
 	return all
 }
 
 // takesNothing says whether no device is taken for a request; of a class that is not there DRA003 speaks.
-func (w *World) takesNothing(r request) bool {
+func (w *World) takesNothing(o *manifest.Object, r request) (f Finding, nothing bool) {
 	class := w.class(r.class.Text())
 	if class == nil {
-		return false
+		return f, false
 	}
-	m, err := w.Matching(class.Get("spec", "selectors"), r.selectors)
-	return err == nil && !m.Any()
+	general := class.Get("spec", "selectors")
+	m, err := w.Matching(general, r.selectors)
+	if err != nil || m.Any() {
+		return f, false
+	}
+	f = found(w.ref(o), r.class, "request %s of %s matches none of the devices that are published", r.name, w.ref(o))
+	for _, s := range append(expressions(general), expressions(r.selectors)...) {
+		f = f.with(s.Place(), "it is to match %s", strings.Join(strings.Fields(s.Text()), " "))
+	}
+	if failed := m.Failed(); failed != nil {
+		f = f.because("%s", strings.Join(strings.Fields(failed.Error()), " "))
+	}
+	if !w.complete("ResourceSlice") {
+		f = f.because("the input may not have every ResourceSlice of the cluster")
+	}
+	return f, true
 }
 
 // selection is a list of selectors of a device class or of a request.

@@ -276,13 +276,9 @@ type usage struct {
 
 func (w *World) usageOf(s *supply) usage {
 	var u usage
-	for _, n := range s.nodes {
-		has, free := n.Allocatable[s.name], n.Allocatable[s.name]-w.requested(n, s.name)
-		if c := s.claims[n.Name]; c != nil {
-			has, free = c.most, c.free
-		}
-		u.held = u.held || free < has
-		u.most, u.free = max(u.most, has), max(u.free, free)
+	for _, o := range w.offers(s) {
+		u.held = u.held || o.Free < o.Has
+		u.most, u.free = max(u.most, o.Has), max(u.free, o.Free)
 	}
 	return u
 }

@@ -51,7 +51,7 @@ type matcher struct {
 	gaveUp  bool
 }
 
-// mostEvaluations bounds the time that a run takes: one is a matter of ten microseconds, and where each claim has a
+// mostEvaluations bounds the time that a run takes: one takes some microseconds, and where each claim has a
 // text of its own that takes few devices, each asks about all devices of the cluster.
 const mostEvaluations = 1 << 20
 

@@ -27,6 +27,7 @@ type supply struct {
 	known bool
 	// unasked: that is so since there are too many selectors.
 	unasked bool
+	offers  []Offer
 }
 
 // onNode is what a device class has on a node.

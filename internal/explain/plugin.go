@@ -139,15 +139,18 @@ func (r *resource) recorded(n Node) (Evidence, bool) {
 func (r *resource) allocatable() Step {
 	var enough, most []Evidence
 	var best, bestWhole int64
+	offers, known := r.View.Offers(r.name)
 	for _, n := range r.View.Nodes() {
-		if !n.Key(r.name).Exists() {
-			continue
+		if n.Key(r.name).Exists() && !slices.ContainsFunc(offers, func(o check.Offer) bool { return o.Node == n }) {
+			most = append(most, nodeNow(n, r.name)) // with 0
 		}
-		most = append(most, nodeNow(n, r.name))
-		if n.Allocatable[r.name] >= max(r.count, 1) {
-			enough = append(enough, nodeNow(n, r.name))
+	}
+	for _, o := range offers {
+		most = append(most, r.offered(o))
+		if o.Has >= max(r.count, 1) {
+			enough = append(enough, r.offered(o))
 		}
-		best, bestWhole = max(best, n.Allocatable[r.name]), max(bestWhole, n.Most(r.name))
+		best, bestWhole = max(best, o.Has), max(bestWhole, o.Most)
 	}
 	if len(enough) > 0 {
 		return yes("%s with %d or more", plural(int64(len(enough)), "node"), max(r.count, 1)).because(some(enough)...)
@@ -156,6 +159,8 @@ func (r *resource) allocatable() Step {
 		return unknown("all nodes of the cluster", "no node of the input has %d", max(r.count, 1)).because(some(most)...)
 	}
 	switch {
+	case !known:
+		return unknown("", "no node has %d, but for what the class of the resource may have", max(r.count, 1)).because(some(most)...)
 	case len(most) == 0:
 		// Only kubelet's record of a captured node got the question so far.
 		return unknown("the Node objects and the capture anew", "a node's kubelet has the resource in its record, and no Node "+
@@ -173,41 +178,49 @@ func (r *resource) allocatable() Step {
 		"no node has more than %d healthy of the %d that are requested", best, r.count).because(some(most)...)
 }
 
+// offered is what a node has.
+func (r *resource) offered(o check.Offer) Evidence {
+	if o.Class == nil {
+		return nodeNow(o.Node, r.name)
+	}
+	return seen(o.At, "node %s: %s for claims of %s", o.Node.Name, plural(o.Has, "device"), r.View.RefOf(o.Class))
+}
+
 // everyClass is what would tell who else may have the resource.
 const everyClass = "the DeviceClasses of the cluster"
 
 // unseen says whether a class that the input lacks may have devices for the resource where no plugin has any.
 func (r *resource) unseen() bool {
-	return r.mapped(r.pod, r.name) == nil && r.View.MayStand(r.pod, r.name)
+	_, is := r.mapped(r.pod, r.name)
+	return !is && r.View.MayStand(r.pod, r.name)
 }
 
 // free: a node has as many left as are wanted.
 func (r *resource) free() Step {
 	var left, held []Evidence
-	enough := false
-	for _, n := range r.View.Nodes() {
-		if n.Allocatable[r.name] < max(r.count, 1) {
+	enough, whole := false, r.View.Complete("Pod")
+	offers, known := r.View.Offers(r.name)
+	for _, o := range offers {
+		if o.Has < max(r.count, 1) {
 			continue
 		}
 		enough = true
-		if free := r.left(n); free >= r.count {
-			left = append(left, seen(n.Key(r.name), "node %s: %d of %d free", n.Name, free, n.Allocatable[r.name]))
+		if o.Free >= r.count {
+			left = append(left, seen(o.At, "node %s: %d of %d free", o.Node.Name, o.Free, o.Has))
+			whole = whole || o.Class != nil && r.View.Complete("ResourceClaim")
 			continue
 		}
-		for _, p := range r.View.PodsOn(n.Name) {
-			if want := p.Want(r.name); want != nil && want.Count > 0 && !p.ByClaim(r.name) {
-				held = append(held, seen(want.At, "node %s: %s has %d", n.Name, p.Ref(), want.Count).
-					since(condition(p, "PodScheduled").Get("lastTransitionTime")))
-			}
-		}
+		held = append(held, r.holding(o)...)
 	}
 	switch {
-	case len(left) > 0 && !r.View.Complete("Pod"):
+	case len(left) > 0 && !whole:
 		return unknown("the pods of all namespaces (--live -A)", "by the pods of the input there are enough left").because(some(left)...)
 	case len(left) > 0:
 		return yes("%s with enough left", plural(int64(len(left)), "node")).because(some(left)...)
 	case !r.View.Complete("Node") || len(r.View.Nodes()) == 0:
 		return unknown("all nodes of the cluster", "no node of the input has enough left").because(some(held)...)
+	case !known:
+		return unknown("", "no node has enough left, but for what the class of the resource may have").because(some(held)...)
 	case !enough:
 		return unknown("", "no node is known to have %d", max(r.count, 1))
 	}
@@ -215,15 +228,22 @@ func (r *resource) free() Step {
 		because(some(held)...)
 }
 
-// left is how many devices of a node no pod of the input has.
-func (r *resource) left(n *check.Node) int64 {
-	free := n.Allocatable[r.name]
-	for _, p := range r.View.PodsOn(n.Name) {
-		if want := p.Want(r.name); want != nil && !p.ByClaim(r.name) {
-			free -= want.Count
+// holding are those who have what a node has.
+func (r *resource) holding(o check.Offer) []Evidence {
+	var all []Evidence
+	for _, a := range o.Held {
+		all = append(all, seen(a.At, "node %s: %s has %s", o.Node.Name, a.Claim, a.DeviceName))
+	}
+	if o.Class != nil {
+		return all
+	}
+	for _, p := range r.View.PodsOn(o.Node.Name) {
+		if want := p.Want(r.name); want != nil && want.Count > 0 && !p.ByClaim(r.name) {
+			all = append(all, seen(want.At, "node %s: %s has %d", o.Node.Name, p.Ref(), want.Count).
+				since(condition(p, "PodScheduled").Get("lastTransitionTime")))
 		}
 	}
-	return free
+	return all
 }
 
 // evidence is out of a capture, and as old as that is. That of a simulated node has the time 0, so

@@ -13,13 +13,14 @@ import (
 // constraints: one of the nodes with free devices takes the pod.
 func (r *resource) constraints() Step {
 	var nodes []*check.Node
-	for _, n := range r.View.Nodes() {
-		if n.Allocatable[r.name] >= max(r.count, 1) && r.left(n) >= r.count {
-			nodes = append(nodes, n)
+	offers, known := r.View.Offers(r.name)
+	for _, o := range offers {
+		if o.Has >= max(r.count, 1) && o.Free >= r.count {
+			nodes = append(nodes, o.Node)
 		}
 	}
 	s := r.fits(r.pod, nodes, "has enough free of "+strconv.Quote(r.name))
-	if s.Check == finding.NodesExcluded().ID && r.unseen() {
+	if s.Check == finding.NodesExcluded().ID && (r.unseen() || !known) {
 		return unknown(everyClass, "no node of those takes the pod, and a DeviceClass may stand for the name on others").because(s.Evidence...)
 	}
 	return s
@@ -112,12 +113,16 @@ func (e *explainer) hinders(p *check.Workload, n *check.Node) (why Evidence, exc
 		}
 	}
 	for _, w := range p.Wants() {
-		r := &resource{explainer: e, pod: p, name: w.Name}
+		offers, known := e.View.Offers(w.Name)
 		if _, is := e.mapped(p, w.Name); is || !strings.Contains(w.Name, "/") {
 			continue
 		}
-		if left := r.left(n); left < w.Count {
-			return seen(n.Key(w.Name), "node %s: %d of %q left, %d requested", n.Name, max(left, 0), w.Name, w.Count), false
+		i := slices.IndexFunc(offers, func(o check.Offer) bool { return o.Node == n })
+		switch {
+		case i < 0 && known:
+			return seen(n.Key(w.Name), "node %s: 0 of %q left, %d requested", n.Name, w.Name, w.Count), false
+		case i >= 0 && offers[i].Free < w.Count:
+			return seen(offers[i].At, "node %s: %d of %q left, %d requested", n.Name, max(offers[i].Free, 0), w.Name, w.Count), false
 		}
 	}
 	return Evidence{}, false
