@@ -28,6 +28,8 @@ func podChecks() []Check {
 		{finding.SeveralShares(), some, severalShares},
 		{finding.QuantityZero(), some, quantityZero},
 		{finding.WithoutCDI(), live, withoutCDI},
+		{finding.Gated(), live, gated},
+		{finding.LargerThanANode(), nodes, largerThanANode},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"kata-device-plugin/internal/check"
 	"kata-device-plugin/internal/finding"
-	"kata-device-plugin/internal/manifest"
 )
 
 // constraints: one of the nodes with free devices takes the pod.
@@ -30,8 +29,12 @@ func (r *resource) constraints() Step {
 // considered; quality is what the nodes have in common.
 func (e *explainer) fits(p *check.Workload, nodes []*check.Node, quality string) Step {
 	if gates := p.Spec.Get("schedulingGates"); gates.Len() > 0 {
-		return no("POD010", "have whoever set the gate remove it", "the scheduler leaves the pod alone while it has a gate").
+		k := finding.Gated()
+		return no(k.ID, k.Remedy, "the scheduler leaves the pod alone while it has a gate").
 			because(seen(gates, "schedulingGates: %s", first(gates).Get("name").Text()))
+	}
+	if f, ok := e.View.Proven(finding.LargerThanANode().ID, p.Ref(), ""); ok {
+		return proven(f)
 	}
 	says := e.says(p)
 	var against, room []Evidence
@@ -130,57 +133,18 @@ func (e *explainer) hinders(p *check.Workload, n *check.Node) (why Evidence, exc
 
 // short says that a node has too little of what is not a device.
 func (e *explainer) short(p *check.Workload, n *check.Node, name string) Evidence {
-	want, allocatable := requested(p, name), n.Object.Get("status", "allocatable", name)
+	want, allocatable := p.Requested(name), n.Object.Get("status", "allocatable", name)
 	if zero, ok := check.Compare(want, "0"); !ok || zero == 0 || !allocatable.Exists() {
 		return Evidence{}
 	}
 	used := []string{}
 	for _, other := range e.View.PodsOn(n.Name) {
-		used = append(used, requested(other, name))
+		used = append(used, other.Requested(name))
 	}
 	taken := check.Sum(used...)
 	if c, ok := check.Compare(check.Sum(append(used, want)...), allocatable.Text()); !ok || c <= 0 {
 		return Evidence{}
 	}
-	return seen(allocatable, "node %s: %s of %s requested, and pods have %s of %s", n.Name, plain(want), name, plain(taken),
+	return seen(allocatable, "node %s: %s of %s requested, and pods have %s of %s", n.Name, check.Decimal(want), name, check.Decimal(taken),
 		allocatable.Text())
-}
-
-// plain is a decimal number without zeros at its end.
-func plain(s string) string {
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
-}
-
-// requested is what a pod requests of something that is no device: the containers that stay
-// together, or the largest that runs before them.
-func requested(p *check.Workload, name string) string {
-	var together []string
-	largest := "0"
-	for _, c := range p.Containers {
-		amount := c.Get("resources", "requests", name)
-		if !amount.Exists() {
-			amount = c.Get("resources", "limits", name)
-		}
-		switch {
-		case !amount.Exists():
-		case !c.Init:
-			together = append(together, amount.Text())
-		default:
-			largest = larger(largest, amount.Text())
-		}
-	}
-	total := larger(check.Sum(together...), largest)
-	return check.Sum(total, overhead(p.Spec, name))
-}
-
-func overhead(spec manifest.Value, name string) string { return spec.Get("overhead", name).Text() }
-
-func larger(a, b string) string {
-	if c, ok := check.Compare(a, b); ok && c < 0 {
-		return b
-	}
-	return a
 }

@@ -92,10 +92,22 @@ func WithoutCDI() Kind {
 		"look whether the CDI spec is on the node, and whether the runtime looks there: kubectl device snapshot shows both")
 }
 
+// Gated: the scheduler leaves the pod alone.
+func Gated() Kind {
+	return kind("POD017", Note, "a pod has a scheduling gate",
+		"have whoever set the gate remove it, such as a queue that has not admitted the pod yet")
+}
+
+// LargerThanANode: the scheduler finds no node.
+func LargerThanANode() Kind {
+	return kind("POD018", Error, "a pod requests more CPU, memory or storage than any node with its devices has",
+		"request less, or in several pods")
+}
+
 func podKinds() []Kind {
 	return []Kind{
 		LimitMissing(), NotWhole(), InitOnly(), InjectedElsewhere(), SchedulerBypassed(), PrivilegedAnyway(),
 		Rejected(), UnhealthyInPod(), WaitsForScheduler(), NodesExcluded(), AllInUse(), MoreThanANode(),
-		SeveralShares(), QuantityZero(), WithoutCDI(),
+		SeveralShares(), QuantityZero(), WithoutCDI(), Gated(), LargerThanANode(),
 	}
 }
