@@ -81,8 +81,8 @@ func (n *Node) refuses(spec manifest.Value) string {
 	if why := n.deselected(spec); why != "" {
 		return why
 	}
-	if cordon := (Taint{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"}); n.Object.Get("spec", "unschedulable").Text() ==
-		"true" && !tolerates(spec, cordon) {
+	cordoned := n.Object.Get("spec", "unschedulable").Text() == "true"
+	if cordoned && !tolerates(spec, Taint{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"}) {
 		return "it is cordoned"
 	}
 	return notTolerated(n.tainted(spec, func(Taint) bool { return false }))
