@@ -19,10 +19,29 @@ func (r *resource) constraints() Step {
 		}
 	}
 	s := r.fits(r.pod, nodes, "has enough free of "+strconv.Quote(r.name))
-	if s.Check == finding.NodesExcluded().ID && (r.unseen() || !known) {
+	meant := r.meant(nodes)
+	switch {
+	case s.Check != finding.NodesExcluded().ID:
+	case len(meant) > 0: // not all nodes that have the resource are excluded
+		s = s.because(meant...)
+		s.Check, s.Help = "POD010", "free devices on the nodes that would take the pod, or let the pod run on the others"
+	case r.unseen() || !known:
 		return unknown(everyClass, "no node of those takes the pod, and a DeviceClass may stand for the name on others").because(s.Evidence...)
 	}
 	return s
+}
+
+// meant are the nodes that would take the pod and have too few devices: perhaps those that it was made for.
+func (r *resource) meant(enough []*check.Node) []Evidence {
+	var all []Evidence
+	offers, _ := r.View.Offers(r.name)
+	for _, o := range offers {
+		if o.Most == 0 || slices.Contains(enough, o.Node) || o.Node.Refuses(r.pod.Spec) != "" {
+			continue
+		}
+		all = append(all, seen(o.At, "node %s would take the pod: of %d it has %d healthy, %d of them free", o.Node.Name, o.Most, o.Has, max(o.Free, 0)))
+	}
+	return some(all)
 }
 
 // fits says whether one of the nodes that have the device takes a pod that waits, all else
