@@ -124,19 +124,26 @@ func deviceTypeWrong(w *World) []Finding {
 func noShares(w *World) []Finding {
 	var all []Finding
 	w.pools(func(p *Pool) {
-		if !p.Shared {
+		unread := len(p.Config.Agents) == 0 // perhaps it is for nic-device-plugin, which has another key as well
+		if !p.Shared || unread && p.GetFold("sharesPerDevice").Exists() {
 			return
 		}
 		limit := p.GetFold("rdmaHcaMax")
 		n, whole := parseQuantity(limit.Text()).whole()
+		var f Finding
 		switch {
 		case !limit.Exists():
-			all = append(all, found(p.Config.Owner, p.Value, "the pool %q of %s has no rdmaHcaMax, so it has no shares",
-				p.Name.Text(), p.Config.Owner).about(p.full()).as(finding.Error))
+			f = found(p.Config.Owner, p.Value, "the pool %q of %s has no rdmaHcaMax, so it has no shares", p.Name.Text(), p.Config.Owner)
 		case whole && n <= 0:
-			all = append(all, found(p.Config.Owner, limit, "rdmaHcaMax of the pool %q of %s is %d, so it has no shares",
-				p.Name.Text(), p.Config.Owner, n).about(p.full()).as(finding.Error))
+			f = found(p.Config.Owner, limit, "rdmaHcaMax of the pool %q of %s is %d, so it has no shares", p.Name.Text(),
+				p.Config.Owner, n)
+		default:
+			return
 		}
+		if !unread {
+			f = f.advise("set rdmaHcaMax")
+		}
+		all = append(all, f.about(p.full()).as(finding.Error))
 	})
 	return all
 }
