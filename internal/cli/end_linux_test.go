@@ -55,7 +55,7 @@ func TestSignalsToSimulated(t *testing.T) {
 		}
 		end(t, cmd.Process, sent)
 		var ended *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != 1 {
+		if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != 128+int(syscall.SIGKILL) {
 			t.Errorf("after two of %s: %v", sent, err)
 		}
 		left, err := os.ReadDir(dir)
