@@ -23,49 +23,41 @@ func expressions(selectors manifest.Value) []manifest.Value {
 func selectsNothing(w *World) []Finding {
 	var all []Finding
 	w.claims(func(o *manifest.Object) {
-		will := map[string]bool{} // requests of which an alternative may take a device
-		var empty []Finding
-		var of []string // the request of each of them
+		will := map[string]bool{} // requests of which an alternative takes a device, or may
+		var none []Finding
+		var of []string // the requests that they are about
 		for _, r := range requests(o) {
-			name, _, _ := strings.Cut(r.name, "/")
-			f, nothing := w.takesNothing(o, r)
-			if !nothing {
-				will[name] = true
+			whole, _, _ := strings.Cut(r.name, "/")
+			class := w.class(r.class.Text())
+			if class == nil {
+				will[whole] = true // which is DRA003
 				continue
 			}
-			empty, of = append(empty, f), append(of, name)
+			general := class.Get("spec", "selectors")
+			m, err := w.Matching(general, r.selectors)
+			if err != nil || m.Any() {
+				will[whole] = true
+				continue
+			}
+			f := found(w.ref(o), r.class, "request %s of %s matches none of the devices that are published", r.name, w.ref(o))
+			for _, s := range append(expressions(general), expressions(r.selectors)...) {
+				f = f.with(s.Place(), "it is to match %s", strings.Join(strings.Fields(s.Text()), " "))
+			}
+			if failed := m.Failed(); failed != nil {
+				f = f.because("%s", strings.Join(strings.Fields(failed.Error()), " "))
+			}
+			if !w.set.Complete("ResourceSlice") {
+				f = f.because("the input may not have every ResourceSlice of the cluster")
+			}
+			none, of = append(none, f), append(of, whole)
 		}
-		for i, f := range empty {
+		for i, f := range none {
 			if !will[of[i]] {
 				all = append(all, f)
 			}
 		}
 	})
 	return all
-}
-
-// takesNothing says whether no device is taken for a request; of a class that is not there DRA003 speaks.
-func (w *World) takesNothing(o *manifest.Object, r request) (f Finding, nothing bool) {
-	class := w.class(r.class.Text())
-	if class == nil {
-		return f, false
-	}
-	general := class.Get("spec", "selectors")
-	m, err := w.Matching(general, r.selectors)
-	if err != nil || m.Any() {
-		return f, false
-	}
-	f = found(w.ref(o), r.class, "request %s of %s matches none of the devices that are published", r.name, w.ref(o))
-	for _, s := range append(expressions(general), expressions(r.selectors)...) {
-		f = f.with(s.Place(), "it is to match %s", strings.Join(strings.Fields(s.Text()), " "))
-	}
-	if failed := m.Failed(); failed != nil {
-		f = f.because("%s", strings.Join(strings.Fields(failed.Error()), " "))
-	}
-	if !w.complete("ResourceSlice") {
-		f = f.because("the input may not have every ResourceSlice of the cluster")
-	}
-	return f, true
 }
 
 // selection is a list of selectors of a device class or of a request.
