@@ -46,7 +46,7 @@ func selectsNothing(w *World) []Finding {
 			if failed := m.Failed(); failed != nil {
 				f = f.because("%s", strings.Join(strings.Fields(failed.Error()), " "))
 			}
-			if !w.set.Complete("ResourceSlice") {
+			if !w.complete("ResourceSlice") {
 				f = f.because("the input may not have every ResourceSlice of the cluster")
 			}
 			none, of = append(none, f), append(of, whole)
