@@ -103,13 +103,13 @@ func pluginCases() []pending {
 		{name: "cordoned", objects: pod("cordoned", "demo.example/cordoned", 1),
 			step: "scheduler constraints", check: "POD011", words: "cordoned"},
 		{name: "cpu", objects: strings.Replace(pod("cpu", "demo.example/free", 1), `limits: {`, `limits: {cpu: 100, `, 1), says: "Insufficient cpu",
-			step: "scheduler constraints", check: "POD010", words: "100 of cpu requested"},
+			step: "scheduler constraints", check: "POD018", words: "requests 100 of cpu"},
 		{name: "memory", objects: strings.Replace(pod("memory", "demo.example/free", 1), `limits: {`, `limits: {memory: 300Gi, `, 1),
-			says: "Insufficient memory", step: "scheduler constraints", check: "POD010", words: "of memory requested"},
+			says: "Insufficient memory", step: "scheduler constraints", check: "POD018", words: "of memory"},
 		{name: "apart", objects: strings.Replace(pod("apart", "demo.example/free", 1), `limits: {`, `limits: {demo.example/tainted: 1, `, 1), chains: 2,
 			step: "scheduler constraints", check: "POD010", words: "demo.example/tainted"},
 		{name: "gated", objects: pod("gated", "demo.example/free", 1, "schedulingGates: [{name: example.com/wait}]"), silent: true,
-			step: "scheduler constraints", check: "POD010", words: "example.com/wait"},
+			step: "scheduler constraints", check: "POD017", words: "example.com/wait"},
 		{name: "volume", objects: pod("volume", "demo.example/free", 1, "volumes: [{name: v, persistentVolumeClaim: {claimName: missing}}]"),
 			says: "persistentvolumeclaim", step: "scheduler constraints", check: "POD010", words: "missing"},
 		{name: "affinity", objects: pod("affinity", "demo.example/free", 1, "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "+
@@ -153,7 +153,7 @@ func claimCases() []pending {
 			step: "allocated", check: "DRA005", words: "constraints"},
 		{name: "claim-cpu", objects: template("claim-cpu", "demo.example", "") +
 			strings.Replace(claiming("claim-cpu", from("claim-cpu")), "resources: {", "resources: {requests: {cpu: 100}, ", 1), says: "Insufficient cpu",
-			step: "allocated", check: "POD010", words: "of cpu requested"},
+			step: "allocated", check: "POD018", words: "requests 100 of cpu"},
 		{name: "shared-away", objects: claiming("shared-away", "resourceClaimName: taken", "nodeSelector: {pool: cpu}"),
 			step: "reserved", check: "DRA005", words: "node-gpu"},
 	}
