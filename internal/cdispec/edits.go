@@ -43,8 +43,8 @@ func editsFault(edits manifest.Value) (at manifest.Value, why string) {
 		}
 	}
 	const longest = 4096
-	switch id := edits.Get("intelRdt", "closID"); {
-	case id.Text() == "." || id.Text() == ".." || strings.ContainsAny(id.Text(), "/\n") || len(id.Text()) >= longest:
+	id := edits.Get("intelRdt", "closID")
+	if id.Text() == "." || id.Text() == ".." || strings.ContainsAny(id.Text(), "/\n") || len(id.Text()) >= longest {
 		return id, fmt.Sprintf("%q is no closID", few(id.Text()))
 	}
 	return manifest.Value{}, ""
