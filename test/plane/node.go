@@ -151,6 +151,16 @@ func (n *Node) SetAllocatable(t testing.TB, name string, count int64) {
 	n.patch(t, map[string]any{"status": map[string]any{"capacity": list, "allocatable": list}}, "status")
 }
 
+// AwaitSeen waits until the scheduler has what the node's status says now. Nothing tells but a pod for which there was
+// no place before.
+func (n *Node) AwaitSeen(t testing.TB) {
+	t.Helper()
+	const news = "test.example/news"
+	n.SetAllocatable(t, news, 1)
+	n.plane.ForceDelete(t, n.plane.AwaitBound(t, n.plane.Pod(t, On(ExtendedPod("news", news, 1), n.Name))))
+	n.SetAllocatable(t, news, -1)
+}
+
 // SetReady makes the node ready or not, with the taint that goes with it.
 func (n *Node) SetReady(t testing.TB, ready bool) {
 	t.Helper()

@@ -148,6 +148,7 @@ func testExtended(t *testing.T, p *Plane) {
 	p.ForceDelete(t, more)
 	// The scheduler counts the pod above as well against what the plugin offers.
 	n.SetAllocatable(t, gpu, 4)
+	n.AwaitSeen(t)
 	plugin := p.AwaitBound(t, p.Pod(t, On(ExtendedPod("extended-plugin", gpu, 2), n.Name)))
 	if plugin.Status.ExtendedResourceClaimStatus != nil {
 		t.Error("a pod has a claim on a node where a device plugin offers the resource")
