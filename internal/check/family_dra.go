@@ -84,14 +84,15 @@ func (w *World) missed(class string) manifest.Value {
 	return manifest.Value{}
 }
 
-// hasClaimOf says whether the claim of an entry was made, or need not be: the template is of no more use to the pod.
-func (w *Workload) hasClaimOf(entry string) bool {
+// made is the claim that was made for an entry from its template, "" where it need not be, and whether that is so
+// already: then the template is of no more use to the pod.
+func (w *Workload) made(entry string) (claim string, is bool) {
 	for s := range w.Object.Get("status", "resourceClaimStatuses").Each() {
 		if s.Get("name").Text() == entry {
-			return true
+			return s.Get("resourceClaimName").Text(), true
 		}
 	}
-	return false
+	return "", false
 }
 
 // claimMissing is about what a pod lists, and about what its containers use of that list.
@@ -106,7 +107,8 @@ func claimMissing(w *World) []Finding {
 			} {
 				name := c.Get(of.key)
 				ended := p.Live && !p.holds()
-				used := of.key == "resourceClaimTemplateName" && p.hasClaimOf(c.Get("name").Text())
+				_, made := p.made(c.Get("name").Text())
+				used := made && of.key == "resourceClaimTemplateName"
 				if name.Text() == "" || ended || used || w.claimOf[Ref{of.kind, p.Namespace, name.Text()}] != nil {
 					continue
 				}

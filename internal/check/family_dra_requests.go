@@ -58,9 +58,14 @@ func (w *World) strayRequests(p *Workload) []Finding {
 	return all
 }
 
-// listed is the claim or template that an entry of a pod's resourceClaims names, nil where the input has none.
+// listed is the claim of an entry of a pod's resourceClaims: the one that it names or that was made for it, and before
+// that its template, which may be another one now. It is nil where the input has none.
 func (w *World) listed(p *Workload, entry manifest.Value) *manifest.Object {
-	if name := entry.Get("resourceClaimName").Text(); name != "" {
+	name, is := p.made(entry.Get("name").Text())
+	if named := entry.Get("resourceClaimName"); named.Exists() {
+		name, is = named.Text(), true
+	}
+	if is {
 		return w.claimOf[Ref{"ResourceClaim", p.Namespace, name}]
 	}
 	return w.claimOf[Ref{"ResourceClaimTemplate", p.Namespace, entry.Get("resourceClaimTemplateName").Text()}]
