@@ -150,13 +150,24 @@ func (w *World) classesOf(name string) (classes []*manifest.Object, sure bool) {
 func (w *World) mayStand(p *Workload, name string) bool {
 	const since = 34
 	says := w.unschedulable(p).Text()
-	if strings.Contains(says, "Insufficient "+name) && !strings.Contains(says, "cannot allocate all claims") {
+	if insufficient(says, name) && !strings.Contains(says, "cannot allocate all claims") {
 		return false
 	}
 	return !w.complete("DeviceClass") && (len(w.nodes) == 0 || slices.ContainsFunc(w.nodes, func(n *Node) bool {
 		minor, known := minorOf(n.Object.Get("status", "nodeInfo", "kubeletVersion").Text())
 		return !known || minor >= since
 	}))
+}
+
+// insufficient says whether a message of the scheduler has too little of a resource for a reason, and not of another
+// one whose name begins as that does.
+func insufficient(message, name string) bool {
+	for _, reason := range strings.Split(message, "Insufficient ")[1:] {
+		if rest, is := strings.CutPrefix(reason, name); is && (rest == "" || rest == "." || rest[0] == ',' || strings.HasPrefix(rest, ". ")) {
+			return true
+		}
+	}
+	return false
 }
 
 // classNames are the extended resources that device classes stand for, sorted.
