@@ -53,14 +53,19 @@ func largerThanANode(w *World) []Finding {
 	return all
 }
 
-// ifAllNodes: nodes that are not in the input may be larger, and so may those be that a class has devices on.
+// ifAllNodes: nodes that are not in the input may be larger, and so may those be that a class has devices on: one that
+// the input lacks, or one of which a driver has published more than the input has.
 func (w *World) ifAllNodes(f Finding, p *Workload) Finding {
 	if !w.complete("Node") {
 		return f.as(finding.Note).because("the input does not have all nodes of the cluster")
 	}
 	for _, want := range p.Wants() {
-		if s := w.supplyOf(want.Name); !s.known || s.class == nil && w.mayStand(p, want.Name) {
+		s := w.supplyOf(want.Name)
+		switch {
+		case !s.known || s.class == nil && w.mayStand(p, want.Name):
 			return f.as(finding.Note).because("device classes may have %s on other nodes", want.Name)
+		case s.class != nil && !w.complete("ResourceSlice"):
+			return w.unless(f, "ResourceSlice")
 		}
 	}
 	return f
@@ -100,26 +105,34 @@ func (n *Node) allocatable(name string) string {
 	return n.Object.Get("status", "allocatable", name).Text()
 }
 
-// Requested is what a pod requests of something that is no device: for all of it, or else the containers that stay
-// together, or the largest that runs before them.
+// Requested is what a pod requests of something that is no device: for all of it, or else what its containers do. A
+// limit for all of it is a request where no container has one (pkg/apis/core/v1/defaults.go, defaultPodRequests).
 func (w *Workload) Requested(name string) string {
-	overhead := w.Spec.Get("overhead", name).Text()
-	if whole := amountIn(w.Spec, name); whole != "" {
-		return Sum(whole, overhead)
+	overhead, whole := w.Spec.Get("overhead", name).Text(), w.Spec.Get("resources")
+	if requests := whole.Get("requests", name); requests.Exists() {
+		return Sum(requests.Text(), overhead)
 	}
-	var together []string
-	largest := "0"
+	amount, asked := w.requestedInside(name)
+	if limit := whole.Get("limits", name); !asked && limit.Exists() {
+		amount = limit.Text()
+	}
+	return Sum(amount, overhead)
+}
+
+// requestedInside is what the containers have at most at one time, and whether any asks. Those that stay are counted
+// together; one that ends has its own beside those that have begun before it and stay, as devices are counted.
+func (w *Workload) requestedInside(name string) (most string, asked bool) {
+	most, stay := "0", "0"
 	for _, c := range w.Containers {
 		amount := amountIn(c.Value, name)
-		switch {
-		case amount == "":
-		case !c.Init:
-			together = append(together, amount)
-		default:
-			largest = larger(largest, amount)
+		asked = asked || amount != ""
+		at := Sum(stay, amount)
+		if !c.Init {
+			stay = at
 		}
+		most = larger(most, at)
 	}
-	return Sum(larger(Sum(together...), largest), overhead)
+	return most, asked
 }
 
 // amountIn is what resources request, "" for nothing: a limit is a request, too.
