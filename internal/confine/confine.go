@@ -31,9 +31,10 @@ type Access struct {
 
 // Report says how much of it the kernel enforces.
 type Report struct {
-	// ABI is the kernel's Landlock version, 0 when it is not to be had, and Why the reason
-	// for that: no such system call, switched off, or refused by a seccomp filter.
+	// ABI is the kernel's Landlock version, 0 when it is not to be had.
 	ABI int
+	// Why is the reason for that (no such system call, switched off, or refused by a seccomp filter) and the one for
+	// which sockets are not refused, as far as there are any.
 	Why string
 	// Sockets says whether other sockets than those of Unix and of netlink are refused.
 	Sockets bool
@@ -51,7 +52,13 @@ func Process(a Access) (Report, error) {
 	refused := onlyLocalSockets()
 	report.Sockets = refused == nil
 	report.Complete = report.Complete && report.Sockets
-	if refused != nil && report.Why == "" {
+	switch {
+	case refused == nil:
+	case err != nil: // which is all that is said then
+		err = fmt.Errorf("%w; %w", err, refused)
+	case report.Why != "":
+		report.Why += "; " + refused.Error()
+	default:
 		report.Why = refused.Error()
 	}
 	return report, err
