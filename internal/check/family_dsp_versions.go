@@ -37,7 +37,7 @@ func imageTooOld(w *World) []Finding {
 				continue
 			}
 			for _, at := range w.usesOf(a, f) {
-				one := found(a.ref(), image, "%s runs version %d.%d of %s, and uses %s, which that is not known to have", a.ref(), have.Major,
+				one := found(a.ref(), image, "%s runs version %d.%d of %s, and uses %s, which that version is not known to have", a.ref(), have.Major,
 					have.Minor, a.what, f.name())
 				all = append(all, one.with(at.Place(), "it is used here").
 					because("it was merged before %d.%d, which by its date is the first with it", f.since.Major, f.since.Minor))

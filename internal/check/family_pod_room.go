@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"kata-device-plugin/internal/finding"
@@ -45,7 +46,7 @@ func largerThanANode(w *World) []Finding {
 			if n := largest(nodes, name); n != nil && tooLarge(p, n, name) {
 				have := n.Object.Get("status", "allocatable", name)
 				f := found(p.ref(), p.Spec, "%s requests %s of %s, and no node that has its devices has more than %s", p.ref(),
-					Decimal(p.Requested(name)), name, have.Text()).with(have.Place(), "node %s has the most", n.Name)
+					Readable(p.Requested(name), name), name, have.Text()).with(have.Place(), "node %s has the most", n.Name)
 				all = append(all, w.ifAllNodes(f, p))
 			}
 		}
@@ -150,10 +151,21 @@ func larger(a, b string) string {
 	return a
 }
 
-// Decimal is a decimal number without zeros at its end.
-func Decimal(s string) string {
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+// Readable is an amount as people write it: without zeros at its end, and bytes with the largest unit that is whole.
+func Readable(amount, name string) string {
+	if strings.Contains(amount, ".") {
+		amount = strings.TrimRight(strings.TrimRight(amount, "0"), ".")
 	}
-	return s
+	n, err := strconv.ParseInt(amount, 10, 64)
+	if err != nil || name == "cpu" {
+		return amount
+	}
+	unit := ""
+	for _, next := range []string{"Ki", "Mi", "Gi", "Ti", "Pi"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, next
+	}
+	return strconv.FormatInt(n, 10) + unit
 }

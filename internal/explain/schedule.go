@@ -164,6 +164,6 @@ func (e *explainer) short(p *check.Workload, n *check.Node, name string) Evidenc
 	if c, ok := check.Compare(check.Sum(append(used, want)...), allocatable.Text()); !ok || c <= 0 {
 		return Evidence{}
 	}
-	return seen(allocatable, "node %s: %s of %s requested, and pods have %s of %s", n.Name, check.Decimal(want), name, check.Decimal(taken),
-		allocatable.Text())
+	return seen(allocatable, "node %s: %s of %s requested, and pods have %s of %s", n.Name, check.Readable(want, name), name,
+		check.Readable(taken, name), allocatable.Text())
 }
