@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kata-device-plugin/internal/claim"
 	"kata-device-plugin/internal/draname"
 	"kata-device-plugin/internal/kubelet"
 	"kata-device-plugin/internal/nodestate"
@@ -41,15 +42,13 @@ func (n noted) unnamed(answer []podresources.Pod, now time.Time) string {
 		}
 	}
 	for _, r := range claims.Value.Records {
-		if r.State == prepared && !of[[2]string{r.Namespace, r.Name}] {
+		mayBeHad := r.State == string(claim.Prepared)
+		if mayBeHad && !of[[2]string{r.Namespace, r.Name}] {
 			return fmt.Sprintf("the claim %s/%s, which is prepared", r.Namespace, r.Name)
 		}
 	}
 	return ""
 }
-
-// prepared is the state of a claim that a pod may have.
-const prepared = "Prepared"
 
 // named are the devices and the claims that containers have.
 func named(answer []podresources.Pod) (devices, claims map[[2]string]bool) {
