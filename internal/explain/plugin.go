@@ -223,6 +223,9 @@ func (r *resource) free() Step {
 		return unknown("", "no node has enough left, but for what the class of the resource may have").because(some(held)...)
 	case !enough:
 		return unknown("", "no node is known to have %d", max(r.count, 1))
+	case r.unseen():
+		return unknown(everyClass, "no node of those has %d left, and a DeviceClass may stand for the name on other nodes", max(r.count, 1)).
+			because(some(held)...)
 	}
 	return no("POD012", "wait, or end one of the pods that are named", "no node has %d left: pods have the others", max(r.count, 1)).
 		because(some(held)...)
