@@ -145,7 +145,7 @@ func (w *World) classesOf(name string) (classes []*manifest.Object, sure bool) {
 }
 
 // mayStand says whether a device class that the input lacks may stand for a name that a pod asks for. Before 1.34
-// none does. The scheduler finds a resource insufficient where no class stands for it, or on nodes on which none
+// none does, and on a node with a plugin that has some it does not matter. The scheduler finds a resource insufficient where no class stands for it, or on nodes on which none
 // matters (pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA).
 func (w *World) mayStand(p *Workload, name string) bool {
 	const since = 34
@@ -155,7 +155,7 @@ func (w *World) mayStand(p *Workload, name string) bool {
 	}
 	return !w.complete("DeviceClass") && (len(w.nodes) == 0 || slices.ContainsFunc(w.nodes, func(n *Node) bool {
 		minor, known := minorOf(n.Object.Get("status", "nodeInfo", "kubeletVersion").Text())
-		return !known || minor >= since
+		return n.Allocatable[name] == 0 && (!known || minor >= since)
 	}))
 }
 
