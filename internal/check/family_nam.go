@@ -93,7 +93,12 @@ func (w *World) judged(v verdict, of func(use) bool) []Finding {
 			continue
 		}
 		f := placed(u.by, u.at, u.path, "%s %s %q, %s", u.by, u.does, u.name, w.verdictText(u.name, v, s)).about(u.name)
-		all = append(all, w.weigh(f, v, s))
+		f = w.weigh(f, v, s)
+		if v != noSlash && u.workload != nil && w.claimed(u.workload, u.name) {
+			f = f.as(finding.Note).because("the scheduler looks for claims for the pod, which lists none: a DeviceClass that the input lacks " +
+				"may stand for the name")
+		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -159,6 +159,14 @@ func (w *World) mayStand(p *Workload, name string) bool {
 	}))
 }
 
+// claimed says whether the scheduler has looked for claims for a pod that lists none: then a device class that the
+// input lacks stands for a name that the pod wants, and perhaps for this one.
+func (w *World) claimed(p *Workload, name string) bool {
+	says := w.unschedulable(p).Text()
+	return strings.Contains(says, "cannot allocate all claims") && !insufficient(says, name) &&
+		p.Spec.Get("resourceClaims").Len() == 0 && !w.complete("DeviceClass")
+}
+
 // insufficient says whether a message of the scheduler has too little of a resource for a reason, and not of another
 // one whose name begins as that does.
 func insufficient(message, name string) bool {

@@ -100,6 +100,8 @@ func (r *resource) registered() Step {
 	case len(zero) > 0:
 		return unknown(snapshotTells, "a plugin has registered it once; 0 is what kubelet says of one that has gone, or that has no device").
 			because(some(zero)...)
+	case r.View.Complete("Node") && len(r.View.Nodes()) > 0 && r.unseen():
+		return unknown(everyClass, "no node has the key %q, and a DeviceClass may stand for the name", r.name)
 	case r.View.Complete("Node") && len(r.View.Nodes()) > 0:
 		help := "look at the log of the plugin on a node that should have it"
 		if len(r.View.Agents(r.name)) == 0 { // there is no log to look at
@@ -135,6 +137,11 @@ func (r *resource) recorded(n Node) (Evidence, bool) {
 	return n.evidence("kubelet's record has %s: %s", plural(int64(len(ids)), "healthy device"), abridged(ids)), true
 }
 
+// recordedAnywhere says whether the record of a captured node has the resource.
+func (r *resource) recordedAnywhere() bool {
+	return slices.ContainsFunc(r.Nodes, func(n Node) bool { _, is := r.recorded(n); return is })
+}
+
 // allocatable: a node has as many as are wanted, whoever has them now.
 func (r *resource) allocatable() Step {
 	var enough, most []Evidence
@@ -161,6 +168,8 @@ func (r *resource) allocatable() Step {
 	switch {
 	case !known:
 		return unknown("", "no node has %d, but for what the class of the resource may have", max(r.count, 1)).because(some(most)...)
+	case bestWhole == 0 && !r.recordedAnywhere() && r.unseen():
+		return unknown(everyClass, "no node has any now, and a DeviceClass may stand for the name on other nodes").because(some(most)...)
 	case len(most) == 0:
 		// Only kubelet's record of a captured node got the question so far.
 		return unknown("the Node objects and the capture anew", "a node's kubelet has the resource in its record, and no Node "+

@@ -189,7 +189,7 @@ func (r *resource) spelled() Step {
 		}
 	}
 	if len(s.Evidence) == 0 {
-		return unknown("all nodes, ConfigMaps and DaemonSets of the cluster (--live -A)", "nothing in the input advertises %q", r.name).
+		return unknown("all nodes, ConfigMaps, DaemonSets and DeviceClasses of the cluster (--live -A)", "nothing in the input advertises %q", r.name).
 			because(r.suspected()...)
 	}
 	s.Evidence = some(s.Evidence)
