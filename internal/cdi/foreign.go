@@ -171,7 +171,7 @@ func (f *Foreign) read(p print) error {
 	for i := range spec.Devices {
 		d := deviceOf(&spec.Devices[i])
 		for _, n := range spec.Devices[i].ContainerEdits.DeviceNodes {
-			if n.Major != 0 { // runtimes take 0 for "as it is on the host"
+			if n != nil && n.Major != 0 { // a list may have null; runtimes take 0 for "as it is on the host"
 				f.Numbered[d.Name] = append(f.Numbered[d.Name], Number{Node{Path: n.Path, Host: n.HostPath}.OnHost(), n.Major, n.Minor})
 			}
 		}
