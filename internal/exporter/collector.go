@@ -103,7 +103,11 @@ func number(yes bool) float64 {
 	return 0
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+// seconds is a time since 1970 by the clock as it is now: somebody may have set it since, and whoever reckons an
+// age from it would take the step for a part of that.
+func (s *scrape) seconds(t time.Time) float64 {
+	return float64(s.at.Add(-s.at.Sub(t)).UnixNano()) / float64(time.Second)
+}
 
 // self is about the exporter.
 func (s *scrape) self() {
@@ -114,7 +118,7 @@ func (s *scrape) self() {
 	if s.view.state == nil {
 		return
 	}
-	s.emit("state_timestamp_seconds", seconds(s.view.state.At))
+	s.emit("state_timestamp_seconds", s.seconds(s.view.state.At))
 	s.emit("look_duration_seconds", s.view.look.Seconds())
 	if s.view.kubelet >= 0 {
 		s.emit("kubelet_answer_duration_seconds", s.view.kubelet.Seconds())
@@ -130,7 +134,7 @@ func (s *scrape) sources() {
 		s.emit("source_up", number(of.Err == nil && !of.At.IsZero()), string(of.Source))
 		s.emit("source_stale", number(!of.Fresh(s.at, s.bound)), string(of.Source))
 		if !of.At.IsZero() {
-			s.emit("source_last_success_timestamp_seconds", seconds(of.At), string(of.Source))
+			s.emit("source_last_success_timestamp_seconds", s.seconds(of.At), string(of.Source))
 		}
 	}
 }

@@ -178,7 +178,7 @@ func (s *scrape) unreleased() {
 		}
 		s.emit("allocations_not_released", float64(n), string(where))
 		if n > 0 {
-			s.emit("allocations_not_released_oldest_timestamp_seconds", seconds(oldest.Since), string(where))
+			s.emit("allocations_not_released_oldest_timestamp_seconds", s.seconds(oldest.Since), string(where))
 		}
 	}
 }
